@@ -86,8 +86,8 @@ endif
 GENERATED := $(O)/generated/proto/dataloader.pb-c.c $(O)/generated/proto/version.h
 SRC_proto := $(wildcard proto/*.c proto/*/*.c proto/*/*/*.c)
 # Of staging the daemon has the record alone, so that it links with no library that staging needs.
-SRC_staging := $(filter-out daemon/staging/record/% daemon/staging/run/main.c,$(wildcard daemon/staging/*/*.c))
-SRC_daemon := $(filter-out daemon/main.c daemon/staging/run/main.c $(SRC_staging),$(wildcard daemon/*/*.c daemon/*/*/*.c daemon/*/*/*/*.c daemon/*/*/*/*/*.c))
+SRC_staging := $(filter-out daemon/staging/record/% daemon/staging/run/stage_main.c,$(wildcard daemon/staging/*/*.c))
+SRC_daemon := $(filter-out daemon/main.c daemon/staging/run/stage_main.c $(SRC_staging),$(wildcard daemon/*/*.c daemon/*/*/*.c daemon/*/*/*/*.c daemon/*/*/*/*/*.c))
 # A feature that is not there is another file with the same functions, not an #ifdef.
 SRC_daemon := $(filter-out daemon/base/machine/linked_portable.c,$(SRC_daemon))
 ifeq ($(VARIANT),fallback)
@@ -159,7 +159,7 @@ lib: $(LIBRARIES) ## the client libraries alone
 $(B)/dataloaderd: $(O)/obj/daemon/main.o $(B)/libdaemon.a $(B)/libproto.a
 	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(HARD_PROGRAM) -o $@ $^ $(LIBS_daemon)
 
-$(B)/dataloaderd-stage: $(O)/obj/daemon/staging/run/main.o $(B)/libstaging.a $(B)/libdaemon.a $(B)/libproto.a
+$(B)/dataloaderd-stage: $(O)/obj/daemon/staging/run/stage_main.o $(B)/libstaging.a $(B)/libdaemon.a $(B)/libproto.a
 	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(HARD_PROGRAM) -o $@ $^ $(LIBS_daemon) $(LIBS_stage)
 
 $(B)/dlctl: $(OBJ_dlctl) $(B)/libdlclient.a $(B)/libproto.a
@@ -248,7 +248,7 @@ $(O)/obj/tests/bench/gpu/image.o: tests/bench/gpu/kernels.ptx
 $(O)/obj/daemon/staging/nodes/cluster_mpi%o: CPPFLAGS += $(patsubst -I%,-isystem %,$(CPPFLAGS_mpi))
 
 # The page is part of the program.
-$(O)/obj/client/dlctl/web/page.o: $(wildcard client/dlctl/web/page/*)
+$(O)/obj/client/dlctl/web/web_page.o: $(wildcard client/dlctl/web/page/*)
 
 # Examples are written as users write them.
 $(O)/obj/client/examples/%.o: CPPFLAGS += -Iclient/include
@@ -266,7 +266,7 @@ $(O)/obj/daemon/collate/mix/blend.o: CFLAGS_release += -O3
 HARD_LESS := $(if $(IS_HARD),$(if $(HARD_ZEROS),-ftrivial-auto-var-init=uninitialized))
 $(O)/obj/daemon/decode/jpeg/%.o $(O)/obj/daemon/augment/%.o: HARD_ZEROS += $(HARD_LESS)
 # A row of tokens has three pieces, and each is copied in the time that clearing room for a chunk and a jump takes.
-$(O)/obj/daemon/pipeline/rows.o $(O)/obj/daemon/codec/gathered.o $(O)/obj/daemon/base/machine/mapped.o: \
+$(O)/obj/daemon/pipeline/pipeline_rows.o $(O)/obj/daemon/codec/gathered.o $(O)/obj/daemon/base/machine/mapped.o: \
 	HARD_ZEROS += $(HARD_LESS)
 $(O)/obj/daemon/decode/jpeg/entropy.o $(O)/obj/daemon/decode/jpeg/kernels%.o $(O)/obj/daemon/decode/jpeg/idct%.o: \
 	HARD_CFLAGS += $(if $(IS_HARD),-fno-stack-protector)
@@ -295,7 +295,7 @@ $(B)/tests/%: $(O)/obj/tests/unit/%.o $(OBJ_support) $(B)/libstaging.a $(B)/libd
 $(B)/tests/test_web_past: $(call obj,client/dlctl/web/past.c client/dlctl/diagnose/jobs_seen.c)
 $(B)/tests/test_cuda_loader: $(OBJ_cuda) $(B)/libkernels.a
 $(B)/tests/test_color_kernels $(B)/tests/test_finish_kernels: $(B)/libkernels.a $(B)/libkernels-cpu.a
-$(B)/tests/test_top $(B)/tests/test_top_page: $(call obj,client/dlctl/diagnose/confirming.c $(addprefix client/dlctl/top/,look/glance.c rates.c shown.c line.c amounts.c head.c table.c words.c details.c help.c state.c page.c))
+$(B)/tests/test_top $(B)/tests/test_top_page: $(call obj,client/dlctl/diagnose/confirming.c $(addprefix client/dlctl/top/,look/glance.c rates.c shown.c line.c top_amounts.c head.c top_table.c top_words.c details.c help.c top_state.c top_page.c))
 
 $(B)/bench/%: $(O)/obj/tests/bench/%.o $(B)/libstaging.a $(B)/libdaemon.a $(B)/libdlclient.a $(B)/libproto.a
 	@mkdir -p $(@D)
@@ -349,7 +349,7 @@ $(B)/fuzz/replay_%: $(O)/obj/tests/fuzz/guided_%.o $(O)/obj/tests/fuzz/replay_ma
 	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS_daemon) $(LIBS_stage) -lcjson
 
 # dlctl's reader of traces is in no library.
-$(B)/fuzz/guided_trace $(B)/fuzz/replay_trace: $(call obj,$(addprefix client/dlctl/trace/,chrome.c counts.c file.c recorded.c tracks.c))
+$(B)/fuzz/guided_trace $(B)/fuzz/replay_trace: $(call obj,$(addprefix client/dlctl/trace/,chrome.c counts.c trace_file.c recorded.c tracks.c))
 
 # Whatever tests/faults/calls.h lists goes by a wrapper that may fail. The sanitizer's malloc() stands behind our own.
 FAULTS_WRAPPED := $(shell sed -nE 's/^(ERRNO|NEGATIVE|POSITIVE|AFTER|BYTES|VALUE|HAND).([A-Za-z0-9_]+).*/\2/p' tests/faults/calls.h)

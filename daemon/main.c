@@ -13,8 +13,8 @@
 #include "daemon/codec/cell/render_inside.h"
 #include "daemon/codec/cell/render_words.h"
 #include "daemon/core/config.h"
+#include "daemon/core/core_private.h"
 #include "daemon/core/daemon.h"
-#include "daemon/core/private.h"
 #include "daemon/plugin/serve.h"
 #include "proto/version.h"
 
@@ -24,7 +24,7 @@ struct arguments {
         bool check_config, is_private, in_foreground;
 };
 
-static void print_help(void) {
+static void main_print_help(void) {
         printf("Usage: dataloaderd [OPTION]...\n"
                "Feeds the training processes of this node: reads, decodes and augments samples on one pool of\n"
                "workers and puts finished batches into shared memory. Stays in the foreground, logs to stderr.\n"
@@ -89,7 +89,7 @@ static int parse_arguments(int argc, char **argv, struct arguments *arguments) {
                         printf("dataloaderd %s\n", DLP_FULL_VERSION);
                         return 0;
                 case OPTION_HELP:
-                        print_help();
+                        main_print_help();
                         return 0;
                 default:
                         fprintf(stderr, "Try 'dataloaderd --help'.\n");

@@ -16,7 +16,7 @@ struct span {
         size_t n;
 };
 
-static bool begins(struct span span, const char *text) {
+static bool job_group_begins(struct span span, const char *text) {
         return span.n >= strlen(text) && memcmp(span.at, text, strlen(text)) == 0;
 }
 
@@ -26,7 +26,7 @@ static bool ends(struct span span, const char *text) {
         return span.n >= n && memcmp(span.at + span.n - n, text, n) == 0;
 }
 
-static const char *find(struct span span, const char *text) {
+static const char *job_group_find(struct span span, const char *text) {
         return memmem(span.at, span.n, text, strlen(text));
 }
 
@@ -42,12 +42,12 @@ static bool next_name(struct span path, struct span *name) {
 }
 
 static bool is_job(struct span name) {
-        return begins(name, "job_") && name.n > 4 && isdigit((unsigned char)name.at[4]);
+        return job_group_begins(name, "job_") && name.n > 4 && isdigit((unsigned char)name.at[4]);
 }
 
 /* "pod1234", or "kubepods-burstable-pod1234.slice" if systemd keeps the groups. */
 static bool is_pod(struct span name) {
-        return begins(name, "pod") || (begins(name, "kubepods") && find(name, "-pod"));
+        return job_group_begins(name, "pod") || (job_group_begins(name, "kubepods") && job_group_find(name, "-pod"));
 }
 
 /* "0123...ef", or "libpod-0123...ef": the number of a container. */
@@ -61,11 +61,11 @@ static bool is_container(struct span name) {
 
 /* A unit of the system's, or a container, is one whatever its processes make of it: they may be allowed to make groups
  * below their own, with names of their choice. Users' units are all in one slice, and Slurm's jobs in one scope. */
-static struct span unit_of(struct span path) {
+static struct span job_group_unit_of(struct span path) {
         struct span name = { path.at, 0 };
 
-        while (next_name(path, &name) && !begins(name, "user.slice")) {
-                bool is_unit = (ends(name, ".service") || ends(name, ".scope")) && !find(name, "slurm");
+        while (next_name(path, &name) && !job_group_begins(name, "user.slice")) {
+                bool is_unit = (ends(name, ".service") || ends(name, ".scope")) && !job_group_find(name, "slurm");
 
                 if (is_unit || is_container(name))
                         return (struct span){ path.at, (size_t)(name.at + name.n - path.at) };
@@ -74,12 +74,12 @@ static struct span unit_of(struct span path) {
 }
 
 /* The path up to the job or pod; empty if there is none in it. */
-static struct span job_of(struct span path) {
+static struct span job_group_job_of(struct span path) {
         struct span name = { path.at, 0 };
         bool has_pods = false;
 
         while (next_name(path, &name)) {
-                has_pods = has_pods || begins(name, "kubepods");
+                has_pods = has_pods || job_group_begins(name, "kubepods");
                 if (is_job(name) || (has_pods && is_pod(name)))
                         return (struct span){ path.at, (size_t)(name.at + name.n - path.at) };
         }
@@ -88,7 +88,7 @@ static struct span job_of(struct span path) {
 
 /* The path up to the last service that ends with all that is in it. */
 static struct span service_of(struct span path) {
-        const char *user = find(path, "/user.slice/");
+        const char *user = job_group_find(path, "/user.slice/");
         struct span name = { user, 0 };
         size_t n;
 
@@ -96,12 +96,12 @@ static struct span service_of(struct span path) {
                 return path.n == 1 ? (struct span){ path.at, 0 } : path;
         n = (size_t)(user - path.at);
         while (next_name(path, &name))
-                if (ends(name, ".service") && !begins(name, "user@"))
+                if (ends(name, ".service") && !job_group_begins(name, "user@"))
                         n = (size_t)(name.at + name.n - path.at);
         return (struct span){ path.at, n };
 }
 
-static uint64_t number_of(struct span span) {
+static uint64_t job_group_number_of(struct span span) {
         uint64_t hash = 0xcbf29ce484222325ull; /* FNV-1a */
 
         if (span.n == 0)
@@ -112,7 +112,7 @@ static uint64_t number_of(struct span span) {
 }
 
 /* "4:memory:/slurm/uid_1000/job_7/step_0": the number of the hierarchy, its controllers, the path. */
-static bool split(struct span line, struct span *ret_hierarchy, struct span *ret_path) {
+static bool job_group_split(struct span line, struct span *ret_hierarchy, struct span *ret_path) {
         const char *colon = memchr(line.at, ':', line.n), *slash;
 
         colon = colon ? memchr(colon + 1, ':', line.n - (size_t)(colon + 1 - line.at)) : NULL;
@@ -121,7 +121,7 @@ static bool split(struct span line, struct span *ret_hierarchy, struct span *ret
         slash = colon + 1;
         *ret_hierarchy = (struct span){ line.at, (size_t)(slash - line.at) };
         *ret_path = (struct span){ slash, line.n - ret_hierarchy->n };
-        return begins(*ret_path, "/");
+        return job_group_begins(*ret_path, "/");
 }
 
 uint64_t dlp_job_group_parse(const char *text) {
@@ -130,14 +130,14 @@ uint64_t dlp_job_group_parse(const char *text) {
         for (const char *end = strchr(text, '\n'); end; text = end + 1, end = strchr(text, '\n')) {
                 struct span hierarchy, path, job;
 
-                if (!split((struct span){ text, (size_t)(end - text) }, &hierarchy, &path))
+                if (!job_group_split((struct span){ text, (size_t)(end - text) }, &hierarchy, &path))
                         continue;
-                path = unit_of(path);
-                job = job_of(path);
+                path = job_group_unit_of(path);
+                job = job_group_job_of(path);
                 if (job.n > 0)
-                        return number_of(job);
-                if (service == 0 && (begins(hierarchy, "0::") || ends(hierarchy, ":name=systemd:")))
-                        service = number_of(service_of(path));
+                        return job_group_number_of(job);
+                if (service == 0 && (job_group_begins(hierarchy, "0::") || ends(hierarchy, ":name=systemd:")))
+                        service = job_group_number_of(service_of(path));
         }
         return service;
 }

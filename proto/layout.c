@@ -25,14 +25,14 @@ const char *dlp_dtype_name(uint32_t dtype) {
         return dtype < DLP_N_DTYPES ? DTYPES[dtype].name : NULL;
 }
 
-static uint64_t align_up(uint64_t value, uint64_t alignment) {
+static uint64_t layout_align_up(uint64_t value, uint64_t alignment) {
         return (value + alignment - 1) / alignment * alignment;
 }
 
 /* Bytes of one slot's columns: whole cache lines, so that two workers that fill two slots never write to the same
  * line. */
-static uint64_t columns_bytes(uint32_t batch_size) {
-        return align_up((uint64_t)batch_size * (2 * sizeof(int64_t) + sizeof(int32_t)), DLP_CACHE_LINE);
+static uint64_t layout_columns_bytes(uint32_t batch_size) {
+        return layout_align_up((uint64_t)batch_size * (2 * sizeof(int64_t) + sizeof(int32_t)), DLP_CACHE_LINE);
 }
 
 int dlp_layout_make(const struct dlp_geometry *geometry, struct dlp_control *control, uint64_t *ret_control_bytes,
@@ -42,22 +42,23 @@ int dlp_layout_make(const struct dlp_geometry *geometry, struct dlp_control *con
 
         if (geometry->slot_bytes > DLP_PAYLOAD_MAX || geometry->n_ragged > DLP_TENSORS_MAX)
                 return -EOVERFLOW;
-        slot_bytes = align_up(geometry->slot_bytes, DLP_SLOT_ALIGN);
+        slot_bytes = layout_align_up(geometry->slot_bytes, DLP_SLOT_ALIGN);
         payload_bytes = DLP_CLIENT_PAGE_BYTES + slot_bytes * geometry->n_slots; /* < 2^42 * 2^6 + ... */
         if (payload_bytes > DLP_PAYLOAD_MAX)
                 return -EOVERFLOW;
 
-        records = align_up(sizeof(struct dlp_control), DLP_CACHE_LINE);
-        columns = align_up(records + geometry->n_slots * sizeof(struct dlp_slot_record), DLP_CACHE_LINE);
-        places = align_up(columns + geometry->n_slots * columns_bytes(geometry->batch_size), DLP_CACHE_LINE);
-        errors = align_up(places + n_places * sizeof(struct dlp_place), DLP_CACHE_LINE);
+        records = layout_align_up(sizeof(struct dlp_control), DLP_CACHE_LINE);
+        columns = layout_align_up(records + geometry->n_slots * sizeof(struct dlp_slot_record), DLP_CACHE_LINE);
+        places = layout_align_up(columns + geometry->n_slots * layout_columns_bytes(geometry->batch_size),
+                                 DLP_CACHE_LINE);
+        errors = layout_align_up(places + n_places * sizeof(struct dlp_place), DLP_CACHE_LINE);
         end = errors + (uint64_t)geometry->n_slots * DLP_SLOT_ERRORS_MAX * DLP_SLOT_ERROR_BYTES;
 
         if (control) {
                 control->magic = DLP_MAGIC;
                 control->layout_version = DLP_LAYOUT_VERSION;
                 control->header_bytes = sizeof(struct dlp_control);
-                control->control_bytes = align_up(end, 4096);
+                control->control_bytes = layout_align_up(end, 4096);
                 control->payload_bytes = payload_bytes;
                 control->n_slots = geometry->n_slots;
                 control->batch_size = geometry->batch_size;
@@ -69,7 +70,7 @@ int dlp_layout_make(const struct dlp_geometry *geometry, struct dlp_control *con
                 control->places_offset = n_places ? places : 0;
                 control->errors_offset = errors;
         }
-        *ret_control_bytes = align_up(end, 4096);
+        *ret_control_bytes = layout_align_up(end, 4096);
         *ret_payload_bytes = payload_bytes;
         return 0;
 }
@@ -108,17 +109,18 @@ int dlp_layout_check(const struct dlp_control *control, uint64_t control_bytes, 
 }
 
 /* Both sides read through these functions; the client's mapping is read-only, whatever the type says. */
-static void *at(const struct dlp_control *control, uint64_t offset) {
+static void *layout_at(const struct dlp_control *control, uint64_t offset) {
         return (uint8_t *)(uintptr_t)control + offset;
 }
 
 struct dlp_slot_record *dlp_slot_record(const struct dlp_control *control, uint32_t idx_slot) {
-        return at(control, control->records_offset + idx_slot * sizeof(struct dlp_slot_record));
+        return layout_at(control, control->records_offset + idx_slot * sizeof(struct dlp_slot_record));
 }
 
 struct dlp_columns dlp_columns(const struct dlp_control *control, uint32_t idx_slot) {
         uint64_t n = control->batch_size;
-        uint8_t *begin = at(control, control->columns_offset + idx_slot * columns_bytes(control->batch_size));
+        uint8_t *begin = layout_at(control,
+                                   control->columns_offset + idx_slot * layout_columns_bytes(control->batch_size));
 
         return (struct dlp_columns){
                 .indices = (int64_t *)begin,
@@ -132,12 +134,12 @@ struct dlp_place *dlp_places(const struct dlp_control *control, uint32_t idx_slo
 
         if (idx_places >= control->n_ragged)
                 return NULL;
-        return at(control, control->places_offset + idx * control->batch_size * sizeof(struct dlp_place));
+        return layout_at(control, control->places_offset + idx * control->batch_size * sizeof(struct dlp_place));
 }
 
 char *dlp_error_text(const struct dlp_control *control, uint32_t idx_slot, uint32_t idx_error) {
-        return at(control, control->errors_offset +
-                                   ((uint64_t)idx_slot * DLP_SLOT_ERRORS_MAX + idx_error) * DLP_SLOT_ERROR_BYTES);
+        return layout_at(control, control->errors_offset + ((uint64_t)idx_slot * DLP_SLOT_ERRORS_MAX + idx_error) *
+                                                                   DLP_SLOT_ERROR_BYTES);
 }
 
 uint64_t dlp_slot_offset(const struct dlp_control *control, uint32_t idx_slot) {

@@ -4,17 +4,17 @@
 
 #define FIRST_BUCKET_NS 1000u
 
-static uint64_t get(const _Atomic uint64_t *word) {
+static uint64_t meter_get(const _Atomic uint64_t *word) {
         return atomic_load_explicit(word, memory_order_relaxed);
 }
 
-static void set(_Atomic uint64_t *word, uint64_t value) {
+static void meter_set(_Atomic uint64_t *word, uint64_t value) {
         atomic_store_explicit(word, value, memory_order_relaxed);
 }
 
 /* Not an atomic addition: the client is the only one who writes here. */
-static void add(_Atomic uint64_t *word, uint64_t more) {
-        set(word, get(word) + more);
+static void meter_add(_Atomic uint64_t *word, uint64_t more) {
+        meter_set(word, meter_get(word) + more);
 }
 
 static uint64_t until(uint64_t begin_ns, uint64_t end_ns) {
@@ -31,39 +31,39 @@ uint32_t dlp_wait_bucket(uint64_t wait_ns) {
 /* ---- the client's side --------------------------------------------------------------------------------------- */
 
 void dlp_meter_wait(struct dlp_client_page *page, uint64_t now_ns) {
-        if (get(&page->waiting_since_ns) == 0)
-                set(&page->waiting_since_ns, now_ns);
+        if (meter_get(&page->waiting_since_ns) == 0)
+                meter_set(&page->waiting_since_ns, now_ns);
 }
 
 static void end_wait(struct dlp_client_page *page, uint64_t since_ns, uint64_t end_ns) {
         uint64_t wait_ns = until(since_ns, end_ns);
 
-        set(&page->waiting_since_ns, 0);
-        if (get(&page->n_batches) == 0) {
-                set(&page->first_wait_ns, wait_ns);
+        meter_set(&page->waiting_since_ns, 0);
+        if (meter_get(&page->n_batches) == 0) {
+                meter_set(&page->first_wait_ns, wait_ns);
                 return;
         }
-        add(&page->n_waits, 1);
-        add(&page->wait_ns, wait_ns);
-        add(&page->waits[dlp_wait_bucket(wait_ns)], 1);
+        meter_add(&page->n_waits, 1);
+        meter_add(&page->wait_ns, wait_ns);
+        meter_add(&page->waits[dlp_wait_bucket(wait_ns)], 1);
 }
 
 void dlp_meter_take(struct dlp_client_page *page, uint64_t ready_ns, uint64_t now_ns) {
-        uint64_t since_ns = get(&page->waiting_since_ns), empty_ns = get(&page->empty_since_ns);
+        uint64_t since_ns = meter_get(&page->waiting_since_ns), empty_ns = meter_get(&page->empty_since_ns);
 
         if (since_ns != 0)
                 end_wait(page, since_ns, now_ns != 0 ? now_ns : ready_ns);
         if (empty_ns != 0) {
-                add(&page->empty_ns, until(empty_ns, ready_ns));
-                set(&page->empty_since_ns, 0);
+                meter_add(&page->empty_ns, until(empty_ns, ready_ns));
+                meter_set(&page->empty_since_ns, 0);
         }
-        if (get(&page->first_ns) == 0)
-                set(&page->first_ns, now_ns != 0 ? now_ns : ready_ns);
-        add(&page->n_batches, 1);
+        if (meter_get(&page->first_ns) == 0)
+                meter_set(&page->first_ns, now_ns != 0 ? now_ns : ready_ns);
+        meter_add(&page->n_batches, 1);
 }
 
 void dlp_meter_empty(struct dlp_client_page *page, uint64_t now_ns) {
-        set(&page->empty_since_ns, now_ns);
+        meter_set(&page->empty_since_ns, now_ns);
 }
 
 static bool is_traced(const struct dlp_control *control) {
@@ -77,15 +77,15 @@ void dlp_meter_note_taken(const struct dlp_control *control, struct dlp_client_p
 
         if (!is_traced(control))
                 return;
-        since_ns = get(&page->waiting_since_ns);
-        set(&times->asked_ns, since_ns);
-        set(&times->waited_until_ns, since_ns == 0 ? 0 : now_ns != 0 ? now_ns : ready_ns);
-        set(&times->taken_ns, now_ns != 0 ? now_ns : clock_now_ns());
+        since_ns = meter_get(&page->waiting_since_ns);
+        meter_set(&times->asked_ns, since_ns);
+        meter_set(&times->waited_until_ns, since_ns == 0 ? 0 : now_ns != 0 ? now_ns : ready_ns);
+        meter_set(&times->taken_ns, now_ns != 0 ? now_ns : clock_now_ns());
 }
 
 void dlp_meter_note_released(const struct dlp_control *control, struct dlp_client_page *page, uint32_t idx_slot) {
         if (is_traced(control))
-                set(&page->times[idx_slot].released_ns, clock_now_ns());
+                meter_set(&page->times[idx_slot].released_ns, clock_now_ns());
 }
 
 /* Which batch a word is of. As many bits as are left; slots are used again far sooner. */
@@ -95,28 +95,28 @@ static uint64_t mark_of(uint64_t sequence) {
 
 void dlp_meter_note_wait(struct dlp_client_page *page, uint32_t idx_slot, uint64_t sequence, uint64_t ready_ns,
                          uint64_t now_ns) {
-        uint64_t since_ns = get(&page->waiting_since_ns), us;
+        uint64_t since_ns = meter_get(&page->waiting_since_ns), us;
 
-        if (since_ns == 0 || get(&page->n_batches) == 0)
+        if (since_ns == 0 || meter_get(&page->n_batches) == 0)
                 return;
         us = until(since_ns, now_ns != 0 ? now_ns : ready_ns) / 1000;
-        set(&page->slot_waits[idx_slot],
-            mark_of(sequence) | (us < (1ull << DLP_SLOT_WAIT_BITS) ? us : (1ull << DLP_SLOT_WAIT_BITS) - 1));
+        meter_set(&page->slot_waits[idx_slot],
+                  mark_of(sequence) | (us < (1ull << DLP_SLOT_WAIT_BITS) ? us : (1ull << DLP_SLOT_WAIT_BITS) - 1));
 }
 
 /* ---- the daemon's side --------------------------------------------------------------------------------------- */
 
-static uint64_t at_most(uint64_t claim, uint64_t limit) {
+static uint64_t meter_at_most(uint64_t claim, uint64_t limit) {
         return claim < limit ? claim : limit;
 }
 
 uint64_t dlp_meter_slot_wait(const struct dlp_client_page *page, uint32_t idx_slot, uint64_t sequence,
                              uint64_t limit_ns) {
-        uint64_t word = get(&page->slot_waits[idx_slot]), us = word & ((1ull << DLP_SLOT_WAIT_BITS) - 1);
+        uint64_t word = meter_get(&page->slot_waits[idx_slot]), us = word & ((1ull << DLP_SLOT_WAIT_BITS) - 1);
 
         if ((word ^ us) != mark_of(sequence))
                 return 0;
-        return at_most(us * 1000, limit_ns);
+        return meter_at_most(us * 1000, limit_ns);
 }
 
 /* Those that waited where they say, all others in the first bucket. */
@@ -124,7 +124,7 @@ static void read_waits(const struct dlp_client_page *page, struct dlp_meter *met
         uint64_t n_left = meter->n_waits;
 
         for (uint32_t i = 0; i < DLP_WAIT_BUCKETS; i++) {
-                meter->waits[i] = at_most(get(&page->waits[i]), n_left);
+                meter->waits[i] = meter_at_most(meter_get(&page->waits[i]), n_left);
                 n_left -= meter->waits[i];
         }
         if (meter->n_batches > 0)
@@ -134,22 +134,23 @@ static void read_waits(const struct dlp_client_page *page, struct dlp_meter *met
 void dlp_meter_read(const struct dlp_client_page *page, const struct dlp_meter_bounds *bounds,
                     struct dlp_meter *ret_meter) {
         struct dlp_meter meter = { 0 };
-        uint64_t since_ns = get(&page->waiting_since_ns), first_ns = get(&page->first_ns);
+        uint64_t since_ns = meter_get(&page->waiting_since_ns), first_ns = meter_get(&page->first_ns);
         uint64_t age_ns = until(bounds->made_ns, bounds->now_ns), served_ns;
 
-        meter.n_batches = at_most(get(&page->n_batches), bounds->n_published);
-        meter.n_waits = at_most(get(&page->n_waits), meter.n_batches > 0 ? meter.n_batches - 1 : 0);
-        meter.waiting_ns = since_ns != 0 ? at_most(until(since_ns, bounds->now_ns), age_ns) : 0;
+        meter.n_batches = meter_at_most(meter_get(&page->n_batches), bounds->n_published);
+        meter.n_waits = meter_at_most(meter_get(&page->n_waits), meter.n_batches > 0 ? meter.n_batches - 1 : 0);
+        meter.waiting_ns = since_ns != 0 ? meter_at_most(until(since_ns, bounds->now_ns), age_ns) : 0;
         if (meter.n_batches == 0) {
                 meter.first_wait_ns = meter.waiting_ns;
         } else {
-                served_ns = at_most(until(first_ns, bounds->now_ns), age_ns);
-                meter.first_wait_ns = at_most(get(&page->first_wait_ns), age_ns - served_ns);
-                meter.waiting_ns = at_most(meter.waiting_ns, served_ns);
-                meter.wait_ns = at_most(get(&page->wait_ns), served_ns - meter.waiting_ns) + meter.waiting_ns;
+                served_ns = meter_at_most(until(first_ns, bounds->now_ns), age_ns);
+                meter.first_wait_ns = meter_at_most(meter_get(&page->first_wait_ns), age_ns - served_ns);
+                meter.waiting_ns = meter_at_most(meter.waiting_ns, served_ns);
+                meter.wait_ns = meter_at_most(meter_get(&page->wait_ns), served_ns - meter.waiting_ns) +
+                                meter.waiting_ns;
                 meter.busy_ns = served_ns - meter.wait_ns;
         }
-        meter.empty_ns = at_most(get(&page->empty_ns), age_ns);
+        meter.empty_ns = meter_at_most(meter_get(&page->empty_ns), age_ns);
         read_waits(page, &meter);
         *ret_meter = meter;
 }
@@ -161,7 +162,7 @@ static uint64_t at_least(uint64_t value, uint64_t kept) {
 /* Time that has passed since is divided between waiting and being busy, so that both together are never more. */
 static void keep_times(const struct dlp_meter *kept, struct dlp_meter *meter) {
         uint64_t passed_ns = until(kept->wait_ns + kept->busy_ns, meter->wait_ns + meter->busy_ns);
-        uint64_t waited_ns = at_most(until(kept->wait_ns, meter->wait_ns), passed_ns);
+        uint64_t waited_ns = meter_at_most(until(kept->wait_ns, meter->wait_ns), passed_ns);
 
         meter->wait_ns = kept->wait_ns + waited_ns;
         meter->busy_ns = kept->busy_ns + passed_ns - waited_ns;
@@ -172,7 +173,7 @@ static void keep_waits(const struct dlp_meter *kept, struct dlp_meter *meter) {
         uint64_t n_left = at_least(meter->n_batches, 1) - at_least(kept->n_batches, 1);
 
         for (uint32_t i = 1; i < DLP_WAIT_BUCKETS; i++) {
-                uint64_t n = at_most(until(kept->waits[i], meter->waits[i]), n_left);
+                uint64_t n = meter_at_most(until(kept->waits[i], meter->waits[i]), n_left);
 
                 meter->waits[i] = kept->waits[i] + n;
                 n_left -= n;
@@ -198,10 +199,10 @@ void dlp_meter_trace(struct dlp_control *control, bool on) {
 bool dlp_meter_story(const struct dlp_client_page *page, uint32_t idx_slot, const struct dlp_story_bounds *bounds,
                      struct dlp_slot_story *ret_story) {
         const struct dlp_slot_times *times = &page->times[idx_slot];
-        struct dlp_slot_story story = { .asked_ns = get(&times->asked_ns),
-                                        .waited_until_ns = get(&times->waited_until_ns),
-                                        .taken_ns = get(&times->taken_ns),
-                                        .released_ns = get(&times->released_ns) };
+        struct dlp_slot_story story = { .asked_ns = meter_get(&times->asked_ns),
+                                        .waited_until_ns = meter_get(&times->waited_until_ns),
+                                        .taken_ns = meter_get(&times->taken_ns),
+                                        .released_ns = meter_get(&times->released_ns) };
 
         if (story.taken_ns < bounds->ready_ns || story.taken_ns > bounds->now_ns)
                 return false;

@@ -15,7 +15,7 @@
 
 /* ---- who sees the same files, and ends with the same job ------------------------------------------------------- */
 
-static uint64_t mix(uint64_t hash, const void *bytes, size_t n) {
+static uint64_t private_mix(uint64_t hash, const void *bytes, size_t n) {
         for (size_t i = 0; i < n; i++)
                 hash = (hash ^ ((const uint8_t *)bytes)[i]) * 0x100000001b3ull; /* FNV-1a */
         return hash;
@@ -26,8 +26,8 @@ static uint64_t mix_file(uint64_t hash, const char *path) {
 
         if (stat(path, &status) < 0)
                 return hash;
-        hash = mix(hash, &status.st_dev, sizeof(status.st_dev));
-        return mix(hash, &status.st_ino, sizeof(status.st_ino));
+        hash = private_mix(hash, &status.st_dev, sizeof(status.st_dev));
+        return private_mix(hash, &status.st_ino, sizeof(status.st_ino));
 }
 
 /* Of the mount namespace, the root folder, the machine since it was booted, and the job; without /proc of the root
@@ -39,11 +39,11 @@ static uint32_t place_number(void) {
         ssize_t n = fd < 0 ? 0 : read(fd, boot, sizeof(boot));
 
         if (n > 0)
-                hash = mix(hash, boot, (size_t)n);
+                hash = private_mix(hash, boot, (size_t)n);
         hash = mix_file(hash, "/proc/self/ns/mnt");
         hash = mix_file(hash, "/");
         if (job != 0)
-                hash = mix(hash, &job, sizeof(job));
+                hash = private_mix(hash, &job, sizeof(job));
         return (uint32_t)(hash ^ hash >> 32);
 }
 
@@ -94,7 +94,7 @@ static int try_folder(const char *parent, const char *name, struct dlp_private *
 }
 
 /* A runtime folder of another user (after su or sudo) must not get anything of ours. */
-static bool is_ours(const char *folder) {
+static bool private_is_ours(const char *folder) {
         struct stat status;
 
         return lstat(folder, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid();
@@ -103,10 +103,10 @@ static bool is_ours(const char *folder) {
 static const char *runtime_folder(char text[32]) {
         const char *runtime = getenv("XDG_RUNTIME_DIR");
 
-        if (runtime && runtime[0] == '/' && is_ours(runtime))
+        if (runtime && runtime[0] == '/' && private_is_ours(runtime))
                 return runtime;
         snprintf(text, 32, "/run/user/%u", geteuid());
-        return is_ours(text) ? text : NULL;
+        return private_is_ours(text) ? text : NULL;
 }
 
 bool dlp_private_log(const char *socket, char ret_log[DLP_PRIVATE_PATH_MAX]) {

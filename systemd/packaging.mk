@@ -20,7 +20,7 @@ EXAMPLE_SOURCES := $(wildcard client/examples/*.c client/examples/*.cpp docs/plu
 
 # With paths to be written into them.
 UNITS := dataloaderd.service dataloaderd-stage@.service
-STAGER := $(if $(wildcard daemon/staging/run/main.c),$(RELEASE)/dataloaderd-stage)
+STAGER := $(if $(wildcard daemon/staging/run/stage_main.c),$(RELEASE)/dataloaderd-stage)
 
 COMPLETIONS := bash zsh fish
 

@@ -35,7 +35,7 @@ const char *dlc_cuda_error(const struct dlc_cuda *cuda) {
 /* ---- opening --------------------------------------------------------------------------------------------------- */
 
 /* As the options of a loader: fields that an older program does not have keep their defaults. */
-static int read_options(const struct dlc_cuda_options *options, struct dlc_cuda_options *ret_options) {
+static int cuda_read_options(const struct dlc_cuda_options *options, struct dlc_cuda_options *ret_options) {
         static const struct dlc_cuda_options DEFAULTS = DLC_CUDA_OPTIONS_INIT;
 
         *ret_options = DEFAULTS;
@@ -56,7 +56,7 @@ static int read_options(const struct dlc_cuda_options *options, struct dlc_cuda_
         return 0;
 }
 
-static int open_inside(struct dlc_cuda *cuda) {
+static int cuda_open_inside(struct dlc_cuda *cuda) {
         int r = finish_forms_open(&cuda->forms, &cuda->device, cuda->loader, &cuda->why);
 
         for (uint32_t i = 0; i < cuda->n_flights && r == 0; i++)
@@ -73,7 +73,7 @@ static int open_all(struct dlc_cuda *cuda, int ordinal) {
                 r = device_enter(&cuda->device, &cuda->why);
         if (r < 0)
                 return r;
-        r = open_inside(cuda);
+        r = cuda_open_inside(cuda);
         device_leave(&cuda->device);
         if (r == 0 && dlc_get_cursor(cuda->loader, &cuda->epoch, &cuda->position) < 0)
                 return why_set(&cuda->why, -ESHUTDOWN, "%s", dlc_last_error());
@@ -87,7 +87,7 @@ int dlc_cuda_open(struct dlc_loader *loader, const struct dlc_cuda_options *opti
 
         if (!loader || !ret_cuda)
                 return cuda_refuse(-EINVAL, "dlc_cuda_open: loader and ret_cuda must not be NULL");
-        r = read_options(options, &read);
+        r = cuda_read_options(options, &read);
         if (r < 0)
                 return r;
         cuda = calloc(1, sizeof(*cuda) + ((size_t)read.n_batches + 1) * sizeof(struct flight));

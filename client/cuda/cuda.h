@@ -1,9 +1,9 @@
 /* cuda/cuda.h: the parts of a struct dlc_cuda, for the files of the library.
  *
  *      cuda.c      opened, closed, asked about      flight.c   one batch's way to the device, and what is queued for it
- *      next.c      batches taken and given back     route.c    where each tensor of a batch goes
- *      use.c       other streams that use a batch   finish.c   the kernels that finish pictures
- *      place.c     which epoch and position come
+ *      cuda_next.c      batches taken and given back     route.c    where each tensor of a batch goes
+ *      cuda_use.c       other streams that use a batch   cuda_finish.c   the kernels that finish pictures
+ *      cuda_place.c     which epoch and position come
  *      device.c    the GPU: context, streams        pinned.c   the ring's memory, registered
  *      driver.c    libcuda.so.1                     kernels/   what runs on the device
  *

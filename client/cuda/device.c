@@ -23,7 +23,7 @@ static int own_ordinal(int n_devices) {
         return 0;
 }
 
-static int choose(struct device *device, int ordinal, struct why *why) {
+static int device_choose(struct device *device, int ordinal, struct why *why) {
         const struct driver *driver = device->driver;
         int n_devices = 0, n_multiprocessors = 0, r;
         char bus_id[32];
@@ -57,7 +57,7 @@ int device_find(struct device *device, int ordinal, struct why *why) {
 
         *device = (struct device){ 0 };
         r = driver_find(&device->driver, why);
-        return r < 0 ? r : choose(device, ordinal, why);
+        return r < 0 ? r : device_choose(device, ordinal, why);
 }
 
 /* The fatbin has code for the usual devices. PTX, which the driver compiles, is for those that came later, and for
@@ -84,7 +84,7 @@ static int load_kernels(struct device *device, struct why *why) {
         return r;
 }
 
-static int open_inside(struct device *device, struct why *why) {
+static int device_open_inside(struct device *device, struct why *why) {
         const struct driver *driver = device->driver;
         int r = driver_refuse(driver, driver->stream_create(&device->copying, CU_STREAM_NON_BLOCKING),
                               "making a stream", why);
@@ -107,7 +107,7 @@ int device_open(struct device *device, int ordinal, struct why *why) {
         }
         r = device_enter(device, why);
         if (r == 0) {
-                r = open_inside(device, why);
+                r = device_open_inside(device, why);
                 device_leave(device);
         }
         if (r < 0)

@@ -22,7 +22,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct driver found;
 static pid_t found_by; /* 0: not found yet */
 
-static int look_up(void *library, struct driver *driver, struct why *why) {
+static int driver_look_up(void *library, struct driver *driver, struct why *why) {
         for (size_t i = 0; i < N_FUNCTIONS; i++) {
                 void *function = dlsym(library, SYMBOLS[i]);
 
@@ -37,7 +37,7 @@ static int look_up(void *library, struct driver *driver, struct why *why) {
         return 0;
 }
 
-static int begin(struct driver *driver, struct why *why) {
+static int driver_begin(struct driver *driver, struct why *why) {
         const char *name = NULL;
         cu_result result = driver->init(0);
         int n = 0;
@@ -74,9 +74,9 @@ static int find(struct why *why) {
                         "no GPU: no driver is installed here (%s); in a container, start it with --gpus all. Without "
                         "a device the loader works on the CPU",
                         dlerror());
-        r = look_up(library, &driver, why);
+        r = driver_look_up(library, &driver, why);
         if (r == 0)
-                r = begin(&driver, why);
+                r = driver_begin(&driver, why);
         if (r < 0) /* the library stays: nobody knows what it has begun */
                 return r;
         found = driver;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cuda/finish.h"
+#include "client/cuda/cuda_finish.h"
 #include "client/cuda/route.h"
 
 /* Device memory grows by this, so that batches of varying size seldom make it grow. */
@@ -80,7 +80,7 @@ struct carver {
         uint8_t *at;
 };
 
-static void *keep(struct carver *carver, const void *from, size_t n_bytes) {
+static void *flight_keep(struct carver *carver, const void *from, size_t n_bytes) {
         void *kept = carver->at;
 
         if (!from)
@@ -117,7 +117,7 @@ static void keep_errors(struct flight *flight, const struct dlc_batch *slot, str
         }
 }
 
-static size_t kept_bytes(const struct dlc_batch *slot, const struct routes *routes) {
+static size_t flight_kept_bytes(const struct dlc_batch *slot, const struct routes *routes) {
         size_t n = slot->n_samples, n_bytes = routes->host_bytes + 3 * n * sizeof(int64_t) + errors_bytes(slot);
 
         for (uint32_t i = 0; i < slot->n_tensors; i++) {
@@ -136,17 +136,17 @@ static void keep_arrays(struct flight *flight, const struct dlc_batch *slot, con
 
         *batch = *slot;
         batch->tensors = flight->tensors;
-        batch->indices = keep(&carver, slot->indices, n * sizeof(int64_t));
-        batch->substitutes = keep(&carver, slot->substitutes, n * sizeof(int64_t));
-        batch->served = keep(&carver, slot->served, n * sizeof(int64_t));
+        batch->indices = flight_keep(&carver, slot->indices, n * sizeof(int64_t));
+        batch->substitutes = flight_keep(&carver, slot->substitutes, n * sizeof(int64_t));
+        batch->served = flight_keep(&carver, slot->served, n * sizeof(int64_t));
         keep_errors(flight, slot, &carver);
         for (uint32_t i = 0; i < slot->n_tensors; i++) {
                 struct dlc_tensor *tensor = &flight->tensors[i];
 
                 *tensor = slot->tensors[i];
-                tensor->name = keep(&carver, tensor->name, strlen(tensor->name) + 1);
-                tensor->places = keep(&carver, tensor->places, n * sizeof(struct dlc_place));
-                tensor->extents = keep(&carver, tensor->extents, n * sizeof(struct dlc_extent));
+                tensor->name = flight_keep(&carver, tensor->name, strlen(tensor->name) + 1);
+                tensor->places = flight_keep(&carver, tensor->places, n * sizeof(struct dlc_place));
+                tensor->extents = flight_keep(&carver, tensor->extents, n * sizeof(struct dlc_extent));
                 memcpy(flight->shapes[i], tensor->shape, tensor->n_dims * sizeof(int64_t));
                 memcpy(flight->strides[i], tensor->strides, tensor->n_dims * sizeof(int64_t));
                 tensor->shape = flight->shapes[i];
@@ -170,8 +170,9 @@ static void describe_finished(struct dlc_tensor *tensor, const struct dlc_left_f
                 strides[i] = i + 1 == tensor->n_dims ? n_element : strides[i + 1] * shape[i + 1];
 }
 
-static int describe(struct flight *flight, const struct dlc_batch *slot, const struct routes *routes, struct why *why) {
-        int r = host_reserve(&flight->host, kept_bytes(slot, routes), why);
+static int flight_describe(struct flight *flight, const struct dlc_batch *slot, const struct routes *routes,
+                           struct why *why) {
+        int r = host_reserve(&flight->host, flight_kept_bytes(slot, routes), why);
 
         if (r < 0)
                 return r;
@@ -338,7 +339,7 @@ int flight_queue(struct flight *flight, const struct device *device, const struc
         if (r == 0)
                 r = device_reserve(&flight->stage, device, routes.stage_bytes, why);
         if (r == 0)
-                r = describe(flight, slot, &routes, why);
+                r = flight_describe(flight, slot, &routes, why);
         if (r == 0)
                 r = find_output(flight, device, &routes, source, why);
         if (r < 0)

@@ -5,11 +5,11 @@
 
 #include "client/cuda/flight.h"
 
-static uint64_t aligned(uint64_t n) {
+static uint64_t route_aligned(uint64_t n) {
         return (n + DEVICE_ALIGN - 1) / DEVICE_ALIGN * DEVICE_ALIGN;
 }
 
-static bool is_ragged(const struct dlc_tensor *tensor) {
+static bool route_is_ragged(const struct dlc_tensor *tensor) {
         return tensor->places && !tensor->is_whole;
 }
 
@@ -50,7 +50,7 @@ static void route_dense(const struct dlc_tensor *tensor, struct route *route) {
         route->n_bytes = n;
 }
 
-static const struct finish_form *form_of(const struct dlc_tensor *tensor, const struct finish_forms *forms) {
+static const struct finish_form *route_form_of(const struct dlc_tensor *tensor, const struct finish_forms *forms) {
         for (uint32_t i = 0; i < forms->n; i++)
                 if (strcmp(forms->items[i].form.tensor, tensor->name) == 0)
                         return &forms->items[i];
@@ -58,7 +58,7 @@ static const struct finish_form *form_of(const struct dlc_tensor *tensor, const 
 }
 
 /* Is it what the form says, uint8 [n, height, width, channels], whose pixels follow one another? */
-static bool fits(const struct dlc_tensor *tensor, const struct finish_form *form) {
+static bool route_fits(const struct dlc_tensor *tensor, const struct finish_form *form) {
         int64_t n_channels = form->form.n_channels;
 
         return tensor->dtype == DLC_UINT8 && tensor->n_dims == 4 && !tensor->places && !tensor->extents &&
@@ -89,15 +89,15 @@ static void look_at_operations(const struct dlc_tensor *tensor, const struct fin
         route->n_bytes = (uint64_t)tensor->shape[0] * (uint64_t)tensor->strides[0]; /* with the last one's */
 }
 
-static int choose(const struct dlc_tensor *tensor, const struct finish_forms *forms, struct route *route,
-                  struct why *why) {
-        const struct finish_form *form = form_of(tensor, forms);
+static int route_choose(const struct dlc_tensor *tensor, const struct finish_forms *forms, struct route *route,
+                        struct why *why) {
+        const struct finish_form *form = route_form_of(tensor, forms);
 
         route->kind = stays_on_host(tensor) ? ROUTE_HOST : ROUTE_AS_IS;
         route->output_bytes = route->n_bytes;
         if (!form)
                 return 0;
-        if (!fits(tensor, form)) /* handed out as it is, it would be silently wrong */
+        if (!route_fits(tensor, form)) /* handed out as it is, it would be silently wrong */
                 return why_set(why, -EPROTO, "the tensor %s of a batch is not the picture that was promised",
                                tensor->name);
         route->kind = ROUTE_FINISH;
@@ -118,22 +118,22 @@ int routes_make(const struct dlc_batch *batch, const struct finish_forms *forms,
                 struct route *route = &ret_routes->items[i];
                 int r;
 
-                if (is_ragged(tensor))
+                if (route_is_ragged(tensor))
                         route_ragged(tensor, batch->n_samples, route);
                 else
                         route_dense(tensor, route);
-                r = choose(tensor, forms, route, why);
+                r = route_choose(tensor, forms, route, why);
                 if (r < 0)
                         return r;
                 if (route->kind == ROUTE_HOST) {
                         route->stage_at = ret_routes->host_bytes;
-                        ret_routes->host_bytes += aligned(route->n_bytes);
+                        ret_routes->host_bytes += route_aligned(route->n_bytes);
                         continue;
                 }
                 route->stage_at = ret_routes->stage_bytes;
                 route->output_at = ret_routes->output_bytes;
-                ret_routes->stage_bytes += aligned(route->n_bytes);
-                ret_routes->output_bytes += aligned(route->output_bytes);
+                ret_routes->stage_bytes += route_aligned(route->n_bytes);
+                ret_routes->output_bytes += route_aligned(route->output_bytes);
         }
         return 0;
 }

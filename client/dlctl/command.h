@@ -1,4 +1,4 @@
-/* dlctl/command.h: a command of dlctl: a row in the table of main.c, with a file of its own. */
+/* dlctl/command.h: a command of dlctl: a row in the table of dlctl_main.c, with a file of its own. */
 #pragma once
 
 #include <stdbool.h>

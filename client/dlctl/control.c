@@ -6,9 +6,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/lib/clock.h"
-#include "client/lib/daemon/find.h"
-#include "client/lib/daemon/sources.h"
+#include "client/lib/client_clock.h"
+#include "client/lib/daemon/daemon_find.h"
+#include "client/lib/daemon/daemon_sources.h"
 #include "proto/version.h"
 
 #define ANSWER_TIMEOUT_MS 5000 /* the daemon answers such questions from memory */

@@ -8,8 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/dlctl/ending.h"
-#include "client/dlctl/text.h"
+#include "client/dlctl/dlctl_ending.h"
+#include "client/dlctl/dlctl_text.h"
 #include "proto/base/text.h"
 #include "proto/base/utf8.h"
 
@@ -97,7 +97,7 @@ void record_numbers(cJSON *record, const char *key, const uint64_t *values, size
 }
 
 /* The daemon's number, whatever it is. */
-static uint64_t whole(double value) {
+static uint64_t output_whole(double value) {
         return value >= 0 && value < 1e18 ? (uint64_t)value : 0;
 }
 
@@ -111,10 +111,10 @@ void record_progress(cJSON *record, const Dlp__Progress *progress) {
         record_number(row, "done", progress->done);
         record_number(row, "total", progress->total);
         record_text(row, "unit", progress->unit);
-        record_number(row, "per_second", whole(progress->per_second));
+        record_number(row, "per_second", output_whole(progress->per_second));
         if (progress->seconds_left >= 0)
-                record_number(row, "left_seconds", whole(progress->seconds_left));
-        record_number(row, "running_seconds", whole(progress->seconds));
+                record_number(row, "left_seconds", output_whole(progress->seconds_left));
+        record_number(row, "running_seconds", output_whole(progress->seconds));
 }
 
 cJSON *record_list(cJSON *record, const char *key) {
@@ -130,7 +130,7 @@ cJSON *list_record(cJSON *list) {
 
 /* ---- text: values -------------------------------------------------------------------------------------------- */
 
-static bool ends_with(const char *key, const char *end) {
+static bool output_ends_with(const char *key, const char *end) {
         size_t n = strlen(key), n_end = strlen(end);
 
         return n > n_end && strcmp(key + n - n_end, end) == 0;
@@ -166,7 +166,7 @@ static void print_duration(uint64_t seconds, char *cell) {
                 snprintf(cell, CELL_MAX, "%" PRIu64 " d %" PRIu64 " h", seconds / 86400, seconds / 3600 % 24);
 }
 
-static void print_time(uint64_t unix_seconds, char *cell) {
+static void output_print_time(uint64_t unix_seconds, char *cell) {
         time_t seconds = (time_t)unix_seconds;
         struct tm local;
 
@@ -175,12 +175,12 @@ static void print_time(uint64_t unix_seconds, char *cell) {
 }
 
 /* What a terminal acts on is replaced: a file's name could otherwise write anywhere on it. */
-static void print_plain(const char *value, char *cell) {
+static void output_print_plain(const char *value, char *cell) {
         snprintf(cell, CELL_MAX, "%s", value);
         text_make_printable(cell);
 }
 
-static void print_value(const cJSON *item, char *cell) {
+static void output_print_value(const cJSON *item, char *cell) {
         uint64_t number;
 
         if (cJSON_IsBool(item)) {
@@ -188,24 +188,24 @@ static void print_value(const cJSON *item, char *cell) {
                 return;
         }
         if (!cJSON_IsRaw(item)) {
-                print_plain(cJSON_IsString(item) ? item->valuestring : "", cell);
+                output_print_plain(cJSON_IsString(item) ? item->valuestring : "", cell);
                 return;
         }
         number = strtoull(item->valuestring, NULL, 10);
-        if (ends_with(item->string, "_share"))
+        if (output_ends_with(item->string, "_share"))
                 snprintf(cell, CELL_MAX, "%.3g %%", strtod(item->valuestring, NULL) * 100);
-        else if (ends_with(item->string, "_allowed") && number == 0)
+        else if (output_ends_with(item->string, "_allowed") && number == 0)
                 snprintf(cell, CELL_MAX, "any number");
         else if (strpbrk(item->valuestring, ".e"))
                 snprintf(cell, CELL_MAX, "%.4g", strtod(item->valuestring, NULL));
-        else if (ends_with(item->string, "_bytes"))
+        else if (output_ends_with(item->string, "_bytes"))
                 print_size(number, cell);
-        else if (ends_with(item->string, "_ns"))
+        else if (output_ends_with(item->string, "_ns"))
                 print_nanoseconds(number, cell);
-        else if (ends_with(item->string, "_seconds"))
+        else if (output_ends_with(item->string, "_seconds"))
                 print_duration(number, cell);
-        else if (ends_with(item->string, "_unix"))
-                print_time(number, cell);
+        else if (output_ends_with(item->string, "_unix"))
+                output_print_time(number, cell);
         else
                 snprintf(cell, CELL_MAX, "%" PRIu64, number);
 }
@@ -218,7 +218,7 @@ static void print_title(const char *key, char *cell) {
         snprintf(cell, CELL_MAX, "%s", strncmp(key, "n_", 2) == 0 ? key + 2 : key);
         n = strlen(cell);
         for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
-                if (ends_with(cell, units[i]))
+                if (output_ends_with(cell, units[i]))
                         cell[n - strlen(units[i])] = '\0';
         for (char *c = cell; *c; c++)
                 if (*c == '_')
@@ -226,7 +226,7 @@ static void print_title(const char *key, char *cell) {
 }
 
 /* Columns that the cell takes on a terminal: characters, not bytes. */
-static int width_of(const char *cell) {
+static int output_width_of(const char *cell) {
         int n = 0;
 
         for (; *cell; cell++)
@@ -234,7 +234,7 @@ static int width_of(const char *cell) {
         return n;
 }
 
-static void pad(int n) {
+static void output_pad(int n) {
         printf("%*s", n > 0 ? n : 0, "");
 }
 
@@ -253,7 +253,7 @@ struct table {
         int indent;
 };
 
-static bool is_number(const cJSON *list, const char *column) {
+static bool output_is_number(const cJSON *list, const char *column) {
         return cJSON_IsRaw(cJSON_GetObjectItemCaseSensitive(list->child, column));
 }
 
@@ -263,21 +263,21 @@ static void table_measure(struct table *table, const cJSON *list) {
 
         for (size_t i = 0; i < table->n; i++) {
                 print_title(table->columns[i], cell);
-                table->widths[i] = width_of(cell);
+                table->widths[i] = output_width_of(cell);
                 cJSON_ArrayForEach(row, list) {
-                        print_value(cJSON_GetObjectItemCaseSensitive(row, table->columns[i]), cell);
-                        if (width_of(cell) > table->widths[i])
-                                table->widths[i] = width_of(cell);
+                        output_print_value(cJSON_GetObjectItemCaseSensitive(row, table->columns[i]), cell);
+                        if (output_width_of(cell) > table->widths[i])
+                                table->widths[i] = output_width_of(cell);
                 }
         }
 }
 
 /* Numbers are aligned to the right, words to the left; a last column of words is not padded. */
 static void table_print_cell(const struct table *table, size_t i, const char *cell, bool right, bool heading) {
-        int room = table->widths[i] - width_of(cell);
+        int room = table->widths[i] - output_width_of(cell);
 
         if (right)
-                pad(room);
+                output_pad(room);
         if (heading)
                 print_heading(cell);
         else
@@ -286,30 +286,30 @@ static void table_print_cell(const struct table *table, size_t i, const char *ce
                 putchar('\n');
                 return;
         }
-        pad((right ? 0 : room) + 2);
+        output_pad((right ? 0 : room) + 2);
 }
 
 static void table_print_head(const struct table *table, const cJSON *list) {
         char cell[CELL_MAX];
 
-        pad(table->indent);
+        output_pad(table->indent);
         for (size_t i = 0; i < table->n; i++) {
                 print_title(table->columns[i], cell);
-                table_print_cell(table, i, cell, is_number(list, table->columns[i]), true);
+                table_print_cell(table, i, cell, output_is_number(list, table->columns[i]), true);
         }
 }
 
 static void table_print_row(const struct table *table, const cJSON *list, const cJSON *row) {
         char cell[CELL_MAX];
 
-        pad(table->indent);
+        output_pad(table->indent);
         for (size_t i = 0; i < table->n; i++) {
-                print_value(cJSON_GetObjectItemCaseSensitive(row, table->columns[i]), cell);
-                table_print_cell(table, i, cell, is_number(list, table->columns[i]), false);
+                output_print_value(cJSON_GetObjectItemCaseSensitive(row, table->columns[i]), cell);
+                table_print_cell(table, i, cell, output_is_number(list, table->columns[i]), false);
         }
 }
 
-static void print_table(const cJSON *list, int indent) {
+static void output_print_table(const cJSON *list, int indent) {
         struct table table = { .indent = indent };
         const cJSON *item, *row;
 
@@ -328,7 +328,7 @@ static void print_table(const cJSON *list, int indent) {
 
 /* ---- text: blocks -------------------------------------------------------------------------------------------- */
 
-static bool is_column(const char *const *columns, const char *key) {
+static bool output_is_column(const char *const *columns, const char *key) {
         for (; columns && *columns; columns++)
                 if (strcmp(*columns, key) == 0)
                         return true;
@@ -348,22 +348,22 @@ static void print_block(const cJSON *record, const char *const *columns, int ind
 
         cJSON_ArrayForEach(item, record) {
                 print_title(item->string, title);
-                if (!cJSON_IsArray(item) && !is_column(columns, item->string) && !is_passed_over(item) &&
-                    width_of(title) > width)
-                        width = width_of(title);
+                if (!cJSON_IsArray(item) && !output_is_column(columns, item->string) && !is_passed_over(item) &&
+                    output_width_of(title) > width)
+                        width = output_width_of(title);
         }
         cJSON_ArrayForEach(item, record) {
-                if (cJSON_IsArray(item) || is_column(columns, item->string) || is_passed_over(item))
+                if (cJSON_IsArray(item) || output_is_column(columns, item->string) || is_passed_over(item))
                         continue;
                 print_title(item->string, title);
-                pad(indent);
+                output_pad(indent);
                 print_heading(title);
-                pad(width - width_of(title) + 2);
+                output_pad(width - output_width_of(title) + 2);
                 if (cJSON_IsString(item)) { /* never cut */
                         text_make_printable(item->valuestring);
                         puts(item->valuestring);
                 } else {
-                        print_value(item, cell);
+                        output_print_value(item, cell);
                         puts(cell);
                 }
         }
@@ -372,16 +372,16 @@ static void print_block(const cJSON *record, const char *const *columns, int ind
                         continue;
                 print_title(item->string, title);
                 putchar('\n');
-                pad(indent);
+                output_pad(indent);
                 print_heading(title);
                 putchar('\n');
-                print_table(item, indent + 2);
+                output_print_table(item, indent + 2);
         }
 }
 
 /* ---- text and JSON ------------------------------------------------------------------------------------------- */
 
-static void print_line(const cJSON *record) {
+static void output_print_line(const cJSON *record) {
         char *line = cJSON_PrintUnformatted(record);
 
         if (!line)
@@ -406,7 +406,7 @@ static void print_line(const cJSON *record) {
 
 int output_record(enum output_format format, const cJSON *record) {
         if (format == OUTPUT_JSON)
-                print_line(record);
+                output_print_line(record);
         else
                 print_block(record, NULL, 0);
         return output_flush();
@@ -418,7 +418,7 @@ int output_list(enum output_format format, const cJSON *list, const char *const 
 
         if (format == OUTPUT_JSON) {
                 cJSON_ArrayForEach(row, list) {
-                        print_line(row);
+                        output_print_line(row);
                 }
                 return output_flush();
         }

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/dlctl/options.h"
+#include "client/dlctl/dlctl_options.h"
 
 #define PROGRAM       "dataloaderd-stage"
 #define ARGUMENTS_MAX 10

@@ -1,7 +1,7 @@
 /* dlctl stop */
 
 #include "client/dlctl/control.h"
-#include "client/dlctl/options.h"
+#include "client/dlctl/dlctl_options.h"
 
 #define END_TIMEOUT_MS 10000
 

@@ -40,14 +40,14 @@ static bool shows_utf8(void) {
         return locale && (strcasestr(locale, "utf-8") || strcasestr(locale, "utf8"));
 }
 
-static unsigned n_columns(void) {
+static unsigned waiting_n_columns(void) {
         struct winsize size;
 
         return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
 /* Is it time to draw again? */
-static bool is_due(void) {
+static bool waiting_is_due(void) {
         uint64_t now = clock_now_ns();
 
         if (shown.began_ns == 0)
@@ -67,11 +67,11 @@ static void put_line(const char *line) {
 void waiting_draw(const char *name, const struct dlp_progress *progress) {
         char line[DLP_PROGRESS_LINE_MAX];
 
-        if (!waiting_is_drawn() || !is_due())
+        if (!waiting_is_drawn() || !waiting_is_due())
                 return;
         snprintf(shown.name, sizeof(shown.name), "%s", name);
         snprintf(shown.phase, sizeof(shown.phase), "%s", progress->phase);
-        put_line(dlp_progress_line(progress, name, n_columns(), shows_utf8(), line));
+        put_line(dlp_progress_line(progress, name, waiting_n_columns(), shows_utf8(), line));
 }
 
 void waiting_say(const char *text) {
@@ -96,7 +96,7 @@ void waiting_end(void) {
                 if (took_ns >= STAY_NS && shown.phase[0]) {
                         shorten(text, sizeof(text), "%s%s%s: %s", shown.name, shown.name[0] ? ": " : "", shown.phase,
                                 format_duration(took, took_ns / 1000000000ull));
-                        fprintf(stderr, "%s\n", dlp_progress_text(text, n_columns(), shows_utf8(), line));
+                        fprintf(stderr, "%s\n", dlp_progress_text(text, waiting_n_columns(), shows_utf8(), line));
                 }
                 fflush(stderr);
         }
@@ -111,11 +111,11 @@ void waiting_on_wait(void *userdata, const struct dlc_progress *progress) {
         char line[DLP_PROGRESS_LINE_MAX];
 
         (void)userdata;
-        if (!waiting_is_drawn() || !is_due())
+        if (!waiting_is_drawn() || !waiting_is_due())
                 return;
         snprintf(shown.name, sizeof(shown.name), "%s", progress->dataset);
         snprintf(shown.phase, sizeof(shown.phase), "%s", progress->phase);
-        if (dlc_progress_line(progress, n_columns(), shows_utf8(), line, sizeof(line)) == 0)
+        if (dlc_progress_line(progress, waiting_n_columns(), shows_utf8(), line, sizeof(line)) == 0)
                 put_line(line);
 }
 

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/lib/clock.h"
+#include "client/lib/client_clock.h"
 #include "client/lib/loader.h"
 
 #define ANSWER_MS 5000          /* do not wait longer for a slow daemon: the answer is only a hint */
@@ -23,7 +23,7 @@ struct came {
 };
 
 /* Returns 0 with the ranks that have come, or a negative errno. */
-static int ask(struct dlc_loader *loader, uint32_t n_first, struct came *ret_came) {
+static int absent_ask(struct dlc_loader *loader, uint32_t n_first, struct came *ret_came) {
         Dlp__RanksRequest body = DLP__RANKS_REQUEST__INIT;
         Dlp__Request request = DLP__REQUEST__INIT;
         struct came came = { 0 };
@@ -67,7 +67,7 @@ static void list_absent(const struct came *came, uint32_t n_first, uint32_t n_lo
         }
 }
 
-static void tell(struct dlc_loader *loader, const struct came *came) {
+static void absent_tell(struct dlc_loader *loader, const struct came *came) {
         const struct dli_launch *launch = &loader->launch;
         const struct dlc_info *info = &loader->info;
         uint32_t n_local = (uint32_t)launch->n_local;
@@ -86,12 +86,12 @@ static void tell(struct dlc_loader *loader, const struct came *came) {
 }
 
 /* Is there a rank that should be on this node, as the launcher says, and that never came? */
-static void look_for_absent(struct dlc_loader *loader) {
+static void absent_look_for_absent(struct dlc_loader *loader) {
         const struct dli_launch *launch = &loader->launch;
         struct came came;
 
         while (loader->state == DLI_ATTACHED) {
-                int r = ask(loader, launch->first_local < 0 ? 0 : (uint32_t)launch->first_local, &came);
+                int r = absent_ask(loader, launch->first_local < 0 ? 0 : (uint32_t)launch->first_local, &came);
 
                 if (r == -ECONNRESET || r == -EINTR || r == -ETIMEDOUT)
                         return; /* try again later */
@@ -100,7 +100,7 @@ static void look_for_absent(struct dlc_loader *loader) {
                         return;
                 }
                 if (clock_now_ns() - loader->counts.opened_ns >= GRACE_NS) {
-                        tell(loader, &came);
+                        absent_tell(loader, &came);
                         loader->launch.n_local = 0;
                         return;
                 }
@@ -113,7 +113,7 @@ const char *dlc_warning(struct dlc_loader *loader) {
         if (!loader || dli_loader_check(loader) < 0)
                 return NULL;
         if (!loader->warning.text[0] && loader->has_ended && loader->launch.n_local > 1 && loader->failed == 0)
-                look_for_absent(loader);
+                absent_look_for_absent(loader);
         if (!loader->warning.text[0])
                 return NULL;
         loader->told = loader->warning;

@@ -12,9 +12,9 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-#include "client/lib/clock.h"
+#include "client/lib/client_clock.h"
+#include "client/lib/client_progress.h"
 #include "client/lib/daemon/silent.h"
-#include "client/lib/progress.h"
 #include "proto/base/cleanup.h"
 #include "proto/private.h"
 
@@ -127,7 +127,7 @@ static int farewell_error(const struct dli_connection *connection) {
         return code == EDQUOT || code == EMFILE ? -code : -ECONNRESET;
 }
 
-static int gone(struct dli_connection *connection, struct why *reason) {
+static int connection_gone(struct dli_connection *connection, struct why *reason) {
         char log[DLP_PRIVATE_PATH_MAX];
 
         if (connection->farewell.text[0])
@@ -167,7 +167,7 @@ static void note_farewell(struct dli_connection *connection, const Dlp__Reply *r
         why_set(&connection->farewell, 0, "%s", reply->error->text);
 }
 
-static void note(struct dli_connection *connection, const Dlp__Reply *reply) {
+static void connection_note(struct dli_connection *connection, const Dlp__Reply *reply) {
         if (connection->asked != 0 && reply->id == connection->asked) {
                 connection->asked = 0;
                 dli_progress_take(reply->body_case == DLP__REPLY__BODY_WAIT ? reply->wait->progress : NULL,
@@ -206,10 +206,10 @@ int dli_connection_drain(struct dli_connection *connection, struct why *reason) 
                 if (n == -EINTR || (n > 0 && is_wake_up(connection->packet, n)))
                         continue;
                 if (n <= 0)
-                        return gone(connection, reason);
+                        return connection_gone(connection, reason);
                 reply = dlp__reply__unpack(NULL, (size_t)n, connection->packet);
                 if (reply) {
-                        note(connection, reply);
+                        connection_note(connection, reply);
                         dlp__reply__free_unpacked(reply, NULL);
                 }
         }
@@ -261,7 +261,7 @@ static int receive_reply(struct dli_connection *connection, uint64_t deadline_ns
                                        "the daemon's memory could not be handed over: too many open files here, "
                                        "or a security module forbids it");
                 if (n <= 0)
-                        return gone(connection, reason);
+                        return connection_gone(connection, reason);
 
                 reply = dlp__reply__unpack(NULL, (size_t)n, connection->packet);
                 if (reply && reply->protocol == DLP_PROTOCOL_VERSION && reply->id == connection->n_calls) {
@@ -277,7 +277,7 @@ static int receive_reply(struct dli_connection *connection, uint64_t deadline_ns
                 if (reply->protocol != DLP_PROTOCOL_VERSION)
                         r = other_version(connection, reply->protocol, reason);
                 else
-                        note(connection, reply);
+                        connection_note(connection, reply);
                 dlp__reply__free_unpacked(reply, NULL);
                 if (r < 0)
                         return r;
@@ -298,7 +298,7 @@ int dli_connection_send(struct dli_connection *connection, Dlp__Request *request
         if (r == -EPIPE || r == -ECONNRESET) {
                 /* The daemon may have sent the reason before it closed. */
                 r = dli_connection_drain(connection, reason);
-                return r < 0 ? r : gone(connection, reason);
+                return r < 0 ? r : connection_gone(connection, reason);
         }
         if (r == -EAGAIN)
                 return dli_daemon_silent(connection->socket, connection->path, reason);

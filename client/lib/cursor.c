@@ -13,7 +13,7 @@
 
 /* ---- the plan ------------------------------------------------------------------------------------------------ */
 
-static struct dlp_epoch_terms terms_of(const struct dlc_options *options, uint64_t n_samples) {
+static struct dlp_epoch_terms cursor_terms_of(const struct dlc_options *options, uint64_t n_samples) {
         struct dlp_sampler_terms sampler = { .n_samples = n_samples,
                                              .seed = options->seed,
                                              .shuffle = options->shuffle,
@@ -30,7 +30,7 @@ static struct dlp_epoch_terms terms_of(const struct dlc_options *options, uint64
 }
 
 struct dlp_epoch_terms dli_epoch_terms(const struct dlc_loader *loader) {
-        struct dlp_epoch_terms terms = terms_of(&loader->options, loader->info.dataset_samples);
+        struct dlp_epoch_terms terms = cursor_terms_of(&loader->options, loader->info.dataset_samples);
 
         if (loader->is_made)
                 terms.n_positions = DLP_UNKNOWN;
@@ -56,7 +56,7 @@ bool dli_cursor_learn(struct dlc_loader *loader) {
 
         if (n_samples > DLP_SAMPLES_MAX || n_samples < loader->plan.base) /* the daemon ends such a run */
                 return false;
-        terms = terms_of(&loader->options, n_samples);
+        terms = cursor_terms_of(&loader->options, n_samples);
         loader->plan = dlp_epoch_plan_make(&terms, info->rank, loader->plan.base);
         whole = dlp_epoch_plan_make(&terms, info->rank, 0);
         info->dataset_samples = n_samples;
@@ -87,7 +87,7 @@ bool dli_cursor_learn_units(struct dlc_loader *loader, uint64_t n_units) {
 
 /* ---- requesting a seek --------------------------------------------------------------------------------------- */
 
-static int ask(struct dlc_loader *loader, uint64_t epoch, uint64_t position) {
+static int cursor_ask(struct dlc_loader *loader, uint64_t epoch, uint64_t position) {
         Dlp__Seek body = DLP__SEEK__INIT;
         Dlp__Request request = DLP__REQUEST__INIT;
         Dlp__Reply *reply;
@@ -120,7 +120,7 @@ static int seek(struct dlc_loader *loader, uint64_t epoch, uint64_t position) {
 
         /* A rank that never has samples has no batches to seek. */
         if (loader->state == DLI_ATTACHED && (loader->info.epoch_batches > 0 || loader->is_made))
-                r = ask(loader, epoch, position);
+                r = cursor_ask(loader, epoch, position);
         if (r < 0)
                 return r;
         if (loader->state != DLI_ATTACHED) /* the batches that the old daemon left belong to the old position */
@@ -140,7 +140,7 @@ int dli_cursor_advance(struct dlc_loader *loader) {
         return 0;
 }
 
-static int go_to(struct dlc_loader *loader, uint64_t epoch, uint64_t position) {
+static int cursor_go_to(struct dlc_loader *loader, uint64_t epoch, uint64_t position) {
         int r;
 
         if (epoch > DLP_EPOCH_MAX)
@@ -165,7 +165,7 @@ int dlc_set_epoch(struct dlc_loader *loader, uint64_t epoch) {
 
         if (r < 0)
                 return r;
-        r = go_to(loader, epoch, 0);
+        r = cursor_go_to(loader, epoch, 0);
         return r < 0 ? dli_report(&loader->reason, r) : 0;
 }
 
@@ -174,7 +174,7 @@ int dlc_seek(struct dlc_loader *loader, uint64_t epoch, uint64_t position) {
 
         if (r < 0)
                 return r;
-        r = go_to(loader, epoch, position);
+        r = cursor_go_to(loader, epoch, position);
         return r < 0 ? dli_report(&loader->reason, r) : 0;
 }
 
@@ -223,7 +223,7 @@ static int cursor_terms(const struct dlc_options *options, uint64_t n_samples, s
         struct dlp_order_text *text;
         int r;
 
-        *ret_terms = terms_of(options, n_samples);
+        *ret_terms = cursor_terms_of(options, n_samples);
         if (!options->sampler || !*options->sampler)
                 return 0;
         text = malloc(sizeof(*text));

@@ -34,7 +34,7 @@ static const char *variable(const char *name) {
         return value && *value ? value : NULL;
 }
 
-static int parse_number(const char *name, const char *text, struct why *reason, int *ret_number) {
+static int environment_parse_number(const char *name, const char *text, struct why *reason, int *ret_number) {
         char *end;
         long number;
 
@@ -56,9 +56,9 @@ static int alone_in_slurm(const struct launcher *launcher, const char *rank_text
 
         if (!rank_text)
                 return 0;
-        r = parse_number(launcher->rank, rank_text, reason, &rank);
+        r = environment_parse_number(launcher->rank, rank_text, reason, &rank);
         if (r == 0 && allocation)
-                r = parse_number(launcher->allocation, allocation, reason, &n_tasks);
+                r = environment_parse_number(launcher->allocation, allocation, reason, &n_tasks);
         if (r < 0)
                 return r;
         if (rank > 0)
@@ -81,7 +81,7 @@ static int hint(const char *name) {
         struct why reason;
         int number;
 
-        return text && parse_number(name, text, &reason, &number) == 0 ? number : -1;
+        return text && environment_parse_number(name, text, &reason, &number) == 0 ? number : -1;
 }
 
 /* Is the run's rendezvous address on this machine alone? Then all ranks are here. */
@@ -113,15 +113,15 @@ static void look_around(const struct launcher *launcher, struct dli_launch *laun
 }
 
 /* Did this launcher start us? Returns 1 with the rank that it gives, 0 if not, or -EINVAL. */
-static int look_at(const struct launcher *launcher, int rank, int world, struct why *reason,
-                   struct dli_launch *launch) {
+static int environment_look_at(const struct launcher *launcher, int rank, int world, struct why *reason,
+                               struct dli_launch *launch) {
         const char *rank_text = variable(launcher->rank), *world_text = variable(launcher->world);
         int found_rank = 0, found_world = 1, r;
 
         if (!rank_text && !world_text)
                 return 0;
         if (launcher->allocation) {
-                r = world_text ? parse_number(launcher->world, world_text, reason, &found_world) : 0;
+                r = world_text ? environment_parse_number(launcher->world, world_text, reason, &found_world) : 0;
                 if (r < 0)
                         return r;
                 if (found_world <= 1 || !rank_text)
@@ -136,9 +136,9 @@ static int look_at(const struct launcher *launcher, int rank, int world, struct 
                                "the environment has %s but no %s: set both, or the options rank and world_size",
                                rank_text ? launcher->rank : launcher->world,
                                rank_text ? launcher->world : launcher->rank);
-        r = rank < 0 ? parse_number(launcher->rank, rank_text, reason, &found_rank) : 0;
+        r = rank < 0 ? environment_parse_number(launcher->rank, rank_text, reason, &found_rank) : 0;
         if (r == 0 && world < 0)
-                r = parse_number(launcher->world, world_text, reason, &found_world);
+                r = environment_parse_number(launcher->world, world_text, reason, &found_world);
         if (r < 0)
                 return r;
         launch->launcher = launcher->rank;
@@ -154,7 +154,7 @@ int dli_environment_rank(int rank, int world, struct why *reason, struct dli_lau
         int r = 0;
 
         for (size_t i = 0; i < sizeof(LAUNCHERS) / sizeof(LAUNCHERS[0]) && (rank < 0 || world < 0) && r == 0; i++)
-                r = look_at(&LAUNCHERS[i], rank, world, reason, &launch);
+                r = environment_look_at(&LAUNCHERS[i], rank, world, reason, &launch);
         if (r < 0)
                 return r;
         if (rank >= 0)

@@ -3,13 +3,13 @@
  * Everything belongs to the thread that uses the loader, except what dlc_release() touches (`ring` and the rings): that
  * one call may come from any thread. All memory is allocated together with a ring; a batch needs no allocation.
  *
- *   open.c      opened, closed, asked about        cursor.c   which epoch and position come
- *   options.c   what is asked for                  classes.c, stats.c   what else can be known
- *   attach.c    from terms to a ring               next.c     batches taken
- *   restart.c   the daemon is gone, and comes back batch.c    a record as the caller sees it
- *   watch.c     what dlc_fd() polls                release.c  batches given back
- *   absent.c    ranks that never came              progress.c what the caller is told meanwhile
- *   diagnose.c  what holds up its job, and diagnose/, the answer of dlctl diagnose
+ *   client_open.c      opened, closed, asked about        cursor.c   which epoch and position come
+ *   client_options.c   what is asked for                  client_classes.c, stats.c   what else can be known
+ *   client_attach.c    from terms to a ring               client_next.c     batches taken
+ *   restart.c   the daemon is gone, and comes back client_batch.c    a record as the caller sees it
+ *   client_watch.c     what dlc_fd() polls                release.c  batches given back
+ *   absent.c    ranks that never came              client_progress.c what the caller is told meanwhile
+ *   client_diagnose.c  what holds up its job, and diagnose/, the answer of dlctl diagnose
  *   daemon/     which daemon, and which datasets
  *   device/     what is left to a caller with a device */
 #pragma once
@@ -21,15 +21,15 @@
 #include <sys/types.h>
 
 #include "client/include/dlclient.h"
+#include "client/lib/client_progress.h"
+#include "client/lib/client_ring.h"
 #include "client/lib/connection.h"
-#include "client/lib/daemon/find.h"
-#include "client/lib/daemon/sources.h"
-#include "client/lib/device/forms.h"
+#include "client/lib/daemon/daemon_find.h"
+#include "client/lib/daemon/daemon_sources.h"
+#include "client/lib/device/device_forms.h"
 #include "client/lib/environment.h"
-#include "client/lib/orders/columns.h"
-#include "client/lib/orders/made.h"
-#include "client/lib/progress.h"
-#include "client/lib/ring.h"
+#include "client/lib/orders/client_columns.h"
+#include "client/lib/orders/client_made.h"
 #include "proto/order/epoch_plan.h"
 #include "proto/order/making/order_text.h"
 #include "proto/order/sampler.h"
@@ -135,7 +135,8 @@ int dli_loader_enter(struct dlc_loader *loader, const char *name, bool may_have_
 /* Nothing can follow: from now on every call reports what the loader's reason says now. Returns `error`. */
 int dli_loader_fail(struct dlc_loader *loader, int error);
 
-/* ---- options.c ----------------------------------------------------------------------------------------------- */
+/* ---- client_options.c -----------------------------------------------------------------------------------------------
+ */
 
 /* Copies the caller's options over the defaults, whatever the version of the caller's struct, and checks what a message
  * could not carry; the daemon checks the rest. Rank and world are filled in, from `ret_launch` if they were not set.
@@ -147,7 +148,8 @@ int dli_options_resolve(const struct dlc_options *options, struct why *reason, s
 int dli_options_keep(struct dlc_options *options, const struct dlc_options *resolved);
 void dli_options_free(struct dlc_options *options);
 
-/* ---- attach.c ------------------------------------------------------------------------------------------------ */
+/* ---- client_attach.c ------------------------------------------------------------------------------------------------
+ */
 
 #define DLI_N_DESCRIPTORS 3
 
@@ -167,7 +169,8 @@ int dli_attach(struct dlc_loader *loader, const struct dlc_options *options);
 int dli_attach_ask(struct dlc_loader *loader);
 int dli_attach_take_over(struct dlc_loader *loader, const Dlp__Reply *reply, struct dli_descriptors *descriptors);
 
-/* ---- parts.c ------------------------------------------------------------------------------------------------- */
+/* ---- client_parts.c -------------------------------------------------------------------------------------------------
+ */
 
 /* Keeps what the daemon says of the parts of the dataset. -ENOMEM; -EPROTO if their samples do not add up. */
 int dli_parts_keep(struct dlc_loader *loader, const Dlp__Attached *attached);
@@ -200,7 +203,8 @@ int dli_restart_wait(struct dlc_loader *loader, int timeout_ms, uint64_t deadlin
  * daemon makes them again, because the client keeps the cursor. */
 int dli_restart_ask(struct dlc_loader *loader, int (*ask)(struct dlc_loader *loader, void *userdata), void *userdata);
 
-/* ---- watch.c ------------------------------------------------------------------------------------------------- */
+/* ---- client_watch.c -------------------------------------------------------------------------------------------------
+ */
 
 /* One descriptor for event loops. It covers the daemon's socket, or a clock while there is no daemon. */
 int dli_watch_begin(struct dlc_loader *loader);
@@ -210,7 +214,8 @@ void dli_watch_no_socket(struct dlc_loader *loader); /* call it before the socke
 void dli_watch_clock(struct dlc_loader *loader, bool on);
 void dli_watch_clock_read(struct dlc_loader *loader); /* otherwise it would stay readable */
 
-/* ---- batch.c ------------------------------------------------------------------------------------------------- */
+/* ---- client_batch.c -------------------------------------------------------------------------------------------------
+ */
 
 /* Describes the published slot `idx_slot` to the caller, in the slot's lease. -EPROTO if its record makes no sense. */
 int dli_batch_fill(struct dlc_loader *loader, struct dli_ring *ring, uint32_t idx_slot,
@@ -235,11 +240,13 @@ bool dli_cursor_learn(struct dlc_loader *loader);
 /* Moves on to the epoch after the current one. 0 or a negative errno (if the daemon has to be asked). */
 int dli_cursor_advance(struct dlc_loader *loader);
 
-/* ---- classes.c ----------------------------------------------------------------------------------------------- */
+/* ---- client_classes.c -----------------------------------------------------------------------------------------------
+ */
 
 void dli_classes_free(struct dlc_loader *loader);
 
-/* ---- samples.c ----------------------------------------------------------------------------------------------- */
+/* ---- client_samples.c -----------------------------------------------------------------------------------------------
+ */
 
 void dli_samples_free(struct dlc_loader *loader);
 
@@ -249,10 +256,12 @@ void dli_samples_free(struct dlc_loader *loader);
 int dli_samples_column(struct dlc_loader *loader, const struct dlp_column_wish *wish, struct dlp_column *ret_column,
                        void **ret_values);
 
-/* ---- order.c ------------------------------------------------------------------------------------------------- */
+/* ---- client_order.c -------------------------------------------------------------------------------------------------
+ */
 
 struct dlp_sampler_terms dli_sampler_terms(const struct dlc_loader *loader, uint64_t epoch);
 
-/* ---- diagnose.c ---------------------------------------------------------------------------------------------- */
+/* ---- client_diagnose.c ----------------------------------------------------------------------------------------------
+ */
 
 void dli_diagnosis_free(struct dlc_loader *loader);

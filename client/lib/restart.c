@@ -11,7 +11,7 @@
 #include <poll.h>
 #include <string.h>
 
-#include "client/lib/clock.h"
+#include "client/lib/client_clock.h"
 #include "client/lib/loader.h"
 #include "proto/version.h"
 
@@ -27,7 +27,7 @@ static double seconds_since(uint64_t then_ns) {
         return (double)(clock_now_ns() - then_ns) / 1e9;
 }
 
-static void hang_up(struct dlc_loader *loader) {
+static void restart_hang_up(struct dlc_loader *loader) {
         dli_watch_no_socket(loader);
         dli_connection_close(&loader->connection);
         loader->restart.asked_ns = 0;
@@ -61,7 +61,7 @@ void dli_restart_leave(struct dlc_loader *loader) {
         if (loader->state == DLI_AWAY)
                 return;
         loader->state = DLI_AWAY;
-        hang_up(loader);
+        restart_hang_up(loader);
         dli_watch_clock(loader, true);
         dli_ring_leave(dli_ring_of(loader));
 }
@@ -71,13 +71,13 @@ void dli_restart_move(struct dlc_loader *loader) {
         dli_restart_leave(loader);
         if (loader->restart.asked_ns == 0)
                 return;
-        hang_up(loader);
+        restart_hang_up(loader);
         loader->restart.next_try_ns = clock_now_ns();
 }
 
 /* ---- attaching again ----------------------------------------------------------------------------------------- */
 
-static int give_up(struct dlc_loader *loader) {
+static int restart_give_up(struct dlc_loader *loader) {
         struct dli_restart *restart = &loader->restart;
 
         why_set(&loader->reason, -ECONNRESET,
@@ -89,8 +89,8 @@ static int give_up(struct dlc_loader *loader) {
 }
 
 /* No further attempts: from now on the loader reports this error. */
-static int end(struct dlc_loader *loader, int error) {
-        hang_up(loader);
+static int restart_end(struct dlc_loader *loader, int error) {
+        restart_hang_up(loader);
         dli_watch_clock(loader, false);
         loader->info.is_waiting = 0;
         return dli_loader_fail(loader, error);
@@ -121,19 +121,19 @@ static int put_off(struct dlc_loader *loader, int error) {
 
         if (error == DLI_ASK_AGAIN)
                 dli_progress_tell(loader, &loader->connection.progress, restart->reason.text);
-        hang_up(loader);
+        restart_hang_up(loader);
         if (error == -EINTR)
                 return error;
         if (!passes(error)) {
                 loader->reason = restart->reason;
-                return end(loader, error);
+                return restart_end(loader, error);
         }
         restart->next_try_ns = clock_now_ns() + restart->pause_ns;
         restart->pause_ns = earlier(2 * restart->pause_ns, PAUSE_MAX_NS);
         return -EAGAIN;
 }
 
-static int call(struct dlc_loader *loader) {
+static int restart_call(struct dlc_loader *loader) {
         struct dli_restart *restart = &loader->restart;
         char path[DLP_SOCKET_PATH_MAX + 1];
         int r;
@@ -154,7 +154,7 @@ static int call(struct dlc_loader *loader) {
 }
 
 /* Waits for the answer to the attach request. 0 once attached, -EAGAIN, -EINTR, or a final error. */
-static int hear(struct dlc_loader *loader, uint64_t deadline_ns) {
+static int restart_hear(struct dlc_loader *loader, uint64_t deadline_ns) {
         struct dli_descriptors descriptors = { { -1, -1, -1 } };
         struct dli_restart *restart = &loader->restart;
         uint64_t answer_by = restart->asked_ns + ANSWER_NS;
@@ -173,7 +173,7 @@ static int hear(struct dlc_loader *loader, uint64_t deadline_ns) {
         r = dli_attach_take_over(loader, reply, &descriptors);
         dlp__reply__free_unpacked(reply, NULL);
         dli_descriptors_close(&descriptors);
-        return r < 0 ? end(loader, r) : 0;
+        return r < 0 ? restart_end(loader, r) : 0;
 }
 
 /* Makes as much progress as it can without waiting past the deadline. */
@@ -185,19 +185,19 @@ static int try(struct dlc_loader *loader, uint64_t deadline_ns) {
         if (restart->asked_ns == 0) {
                 if (now < restart->next_try_ns && now < restart->deadline_ns)
                         return -EAGAIN;
-                r = call(loader);
+                r = restart_call(loader);
         }
         if (r == 0)
-                r = hear(loader, deadline_ns);
+                r = restart_hear(loader, deadline_ns);
         /* Checked after the attempt, so that at least one is made. */
         if (r == -EAGAIN && clock_now_ns() >= restart->deadline_ns) {
-                give_up(loader);
-                return end(loader, -ECONNRESET);
+                restart_give_up(loader);
+                return restart_end(loader, -ECONNRESET);
         }
         return r;
 }
 
-static int pause_until(uint64_t until_ns) {
+static int restart_pause_until(uint64_t until_ns) {
         uint64_t now = clock_now_ns(), left = until_ns > now ? until_ns - now : 0;
         struct timespec timeout = { .tv_sec = (time_t)(left / 1000000000u), .tv_nsec = (long)(left % 1000000000u) };
 
@@ -232,7 +232,8 @@ static int wait_for_return(struct dlc_loader *loader, int timeout_ms, uint64_t d
                                        "no batch within %d ms: the daemon at %s is away, for %.1f s so far", timeout_ms,
                                        loader->connection.path, seconds_since(restart->lost_ns));
                 if (r == -EAGAIN && restart->asked_ns == 0)
-                        r = pause_until(earlier(earlier(restart->next_try_ns, deadline_ns), restart->deadline_ns));
+                        r = restart_pause_until(
+                                earlier(earlier(restart->next_try_ns, deadline_ns), restart->deadline_ns));
                 if (r == -EINTR)
                         return why_set(&loader->reason, r, "interrupted while waiting for the daemon's return");
         }

@@ -1,7 +1,7 @@
 #include "daemon/augment/alpha.h"
 
 /* a * b / 255, rounded, as Pillow's MULDIV255. */
-static uint8_t multiply_255(unsigned a, unsigned b) {
+static uint8_t alpha_multiply_255(unsigned a, unsigned b) {
         unsigned product = a * b + 128;
 
         return (uint8_t)(((product >> 8) + product) >> 8);
@@ -14,7 +14,7 @@ void alpha_multiply(const struct canvas *colors, const struct canvas *alpha) {
 
                 for (uint32_t x = 0; x < colors->width; x++, pixel += PIXEL_BYTES, by += PIXEL_BYTES)
                         for (unsigned c = 0; c < PIXEL_BYTES; c++)
-                                pixel[c] = multiply_255(pixel[c], *by);
+                                pixel[c] = alpha_multiply_255(pixel[c], *by);
         }
 }
 

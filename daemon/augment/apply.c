@@ -110,7 +110,7 @@ static int reserve_between(struct workspace *workspace, uint32_t idx, size_t n_b
         return 0;
 }
 
-static bool is_empty(const struct stage *stage) {
+static bool apply_is_empty(const struct stage *stage) {
         return stage->window.width == 0;
 }
 
@@ -119,7 +119,7 @@ static bool is_between(const struct geometry *geometry, uint32_t idx) {
         return idx + 1 < geometry->n_stages || !geometry->is_direct;
 }
 
-static uint64_t row_bytes(const struct operation *operation, uint32_t width, uint32_t height) {
+static uint64_t apply_row_bytes(const struct operation *operation, uint32_t width, uint32_t height) {
         const struct operation_type *type = operation->type;
 
         return (uint64_t)type->n_rows * width * PIXEL_BYTES +
@@ -136,7 +136,7 @@ static uint64_t most_row_bytes(const struct geometry *geometry, const struct sta
 
         for (uint32_t i = 0; i < stage->n_operations; i++) {
                 const struct operation *operation = &geometry->operations[stage->first_operation + i];
-                uint64_t n_bytes = row_bytes(operation, stage->canvas_width, stage->canvas_height);
+                uint64_t n_bytes = apply_row_bytes(operation, stage->canvas_width, stage->canvas_height);
 
                 most = n_bytes > most ? n_bytes : most;
         }
@@ -155,7 +155,7 @@ uint64_t recipe_bytes_needed(const struct geometry *geometry) {
                 rows = most_rows > rows ? most_rows : rows;
                 if (is_between(geometry, i) && canvas > between[i % 2])
                         between[i % 2] = canvas;
-                if (!is_empty(stage) && stage->warp.kind == WARP_NONE)
+                if (!apply_is_empty(stage) && stage->warp.kind == WARP_NONE)
                         resizer += resize_bytes_needed(stage->source.width, stage->source.height,
                                                        i == 0 ? &geometry->source : NULL, &job);
         }
@@ -177,12 +177,12 @@ static struct box window_on_canvas(const struct stage *stage) {
 
 /* Begins to draw the stage's own pixels into their place on the canvas. The source is still to come: all of it, or its
  * given part. */
-static int begin_window(struct workspace *workspace, const struct stage *stage, const struct box *given,
-                        struct why *why) {
+static int apply_begin_window(struct workspace *workspace, const struct stage *stage, const struct box *given,
+                              struct why *why) {
         struct box place = window_on_canvas(stage);
         struct resize_job job = stage_resize_job(stage);
 
-        if (is_empty(stage))
+        if (apply_is_empty(stage))
                 return 0;
         return resizer_begin(workspace->resizer, stage->source.width, stage->source.height, given, &job,
                              canvas_at(&workspace->canvas, place.x, place.y), workspace->canvas.stride, why);
@@ -231,7 +231,7 @@ static int run_operation(struct workspace *workspace, const struct operation *op
         int r = workspace_ask(workspace, why);
 
         if (r == 0)
-                r = reserve_between(workspace, ROWS, row_bytes(operation, canvas->width, canvas->height), why);
+                r = reserve_between(workspace, ROWS, apply_row_bytes(operation, canvas->width, canvas->height), why);
         if (r < 0)
                 return r;
         with_rows.rows = workspace->between[ROWS];
@@ -263,7 +263,7 @@ static int finish_canvas(struct workspace *workspace, const struct stage *stage,
 }
 
 /* The source box of a stage, within the result of the stage before. */
-static struct view view_of(const struct canvas *canvas, const struct box *box) {
+static struct view apply_view_of(const struct canvas *canvas, const struct box *box) {
         assert(box->x + box->width <= canvas->width && box->y + box->height <= canvas->height);
         return (struct view){
                 .pixels = canvas_at(canvas, box->x, box->y),
@@ -297,10 +297,10 @@ static int find_canvas(struct workspace *workspace, uint32_t idx, struct why *wh
         return 0;
 }
 
-static int begin_stage(struct workspace *workspace, uint32_t idx, const struct box *given, struct why *why) {
+static int apply_begin_stage(struct workspace *workspace, uint32_t idx, const struct box *given, struct why *why) {
         int r = find_canvas(workspace, idx, why);
 
-        return r < 0 ? r : begin_window(workspace, &workspace->geometry->stages[idx], given, why);
+        return r < 0 ? r : apply_begin_window(workspace, &workspace->geometry->stages[idx], given, why);
 }
 
 int recipe_begin(struct workspace *workspace, const struct geometry *geometry, uint8_t *out, size_t stride,
@@ -315,7 +315,7 @@ int recipe_begin(struct workspace *workspace, const struct geometry *geometry, u
         workspace->stride = stride;
         workspace->wanting.is_over = false;
         workspace->fed_ns = workspace->n_timed = workspace->n_fed = 0;
-        return begin_stage(workspace, 0, &given, why);
+        return apply_begin_stage(workspace, 0, &given, why);
 }
 
 static void feed_and_look(struct workspace *workspace, const struct view *rows, uint64_t n_pixels) {
@@ -330,7 +330,7 @@ static void feed_and_look(struct workspace *workspace, const struct view *rows, 
 void recipe_feed(struct workspace *workspace, const struct view *rows) {
         uint64_t n_pixels = (uint64_t)rows->width * rows->height;
 
-        if (is_empty(&workspace->geometry->stages[0]))
+        if (apply_is_empty(&workspace->geometry->stages[0]))
                 return;
         workspace->n_fed += n_pixels;
         if (workspace->clock && ++workspace->n_feeds == FEEDS_A_LOOK)
@@ -352,7 +352,7 @@ static void settle_feeding(struct workspace *workspace) {
 /* Stages after the first have their whole source: the canvas of the stage before. */
 static int draw_next(struct workspace *workspace, uint32_t idx, struct why *why) {
         const struct stage *stage = &workspace->geometry->stages[idx];
-        struct view source = view_of(&workspace->canvas, &stage->source);
+        struct view source = apply_view_of(&workspace->canvas, &stage->source);
         int r = workspace_ask(workspace, why);
 
         if (r < 0)
@@ -367,11 +367,11 @@ static int draw_next(struct workspace *workspace, uint32_t idx, struct why *why)
                 warp_run(&stage->warp, &source, &workspace->canvas, workspace->between[ROWS]);
                 return be_told(workspace, why);
         }
-        r = begin_stage(workspace, idx, NULL, why);
-        return r == 0 && !is_empty(stage) ? feed_whole(workspace, stage, &source, why) : r;
+        r = apply_begin_stage(workspace, idx, NULL, why);
+        return r == 0 && !apply_is_empty(stage) ? feed_whole(workspace, stage, &source, why) : r;
 }
 
-static void erase(const struct geometry *geometry, uint8_t *out, size_t stride) {
+static void apply_erase(const struct geometry *geometry, uint8_t *out, size_t stride) {
         for (uint32_t i = 0; i < geometry->n_erasures; i++)
                 conversion_erase(geometry->conversion, &geometry->erasures[i], geometry->height, out, stride,
                                  geometry->plane_stride);
@@ -393,7 +393,7 @@ int recipe_end(struct workspace *workspace, struct why *why) {
         stage_enter(workspace->clock, STAGE_CONVERT);
         conversion_run(geometry->conversion, &workspace->canvas, NULL, workspace->out, workspace->stride,
                        geometry->plane_stride);
-        erase(geometry, workspace->out, workspace->stride);
+        apply_erase(geometry, workspace->out, workspace->stride);
         return 0;
 }
 
@@ -405,7 +405,7 @@ int recipe_run(struct workspace *workspace, const struct geometry *geometry, con
         if (r < 0)
                 return r;
         stage_enter(workspace->clock, first->drawn_by);
-        if (!is_empty(first))
+        if (!apply_is_empty(first))
                 r = feed_whole(workspace, first, source, why);
         return r < 0 ? r : recipe_end(workspace, why);
 }
@@ -444,11 +444,11 @@ static int draw_layer(struct workspace *workspace, uint32_t layer, uint32_t idx,
                 warp_run(&stage->warp, &view, canvas, workspace->between[ROWS]);
                 return be_told(workspace, why);
         }
-        r = begin_window(workspace, stage, given, why);
-        return r == 0 && !is_empty(stage) ? feed_whole(workspace, stage, &view, why) : r;
+        r = apply_begin_window(workspace, stage, given, why);
+        return r == 0 && !apply_is_empty(stage) ? feed_whole(workspace, stage, &view, why) : r;
 }
 
-static struct canvas part_of(const struct canvas *canvas, const struct box *box) {
+static struct canvas apply_part_of(const struct canvas *canvas, const struct box *box) {
         return (struct canvas){ .pixels = canvas_at(canvas, box->x, box->y),
                                 .stride = canvas->stride,
                                 .width = box->width,
@@ -460,13 +460,14 @@ static struct canvas part_of(const struct canvas *canvas, const struct box *box)
 static bool is_mixing(const struct stage *stage) {
         if (stage->warp.kind != WARP_NONE)
                 return warp_is_mixing(&stage->warp);
-        return !is_empty(stage) && (stage->width != stage->source.width || stage->height != stage->source.height) &&
+        return !apply_is_empty(stage) &&
+               (stage->width != stage->source.width || stage->height != stage->source.height) &&
                !resize_chooses(stage->filter);
 }
 
 /* A stage for both layers: `sources` -> `canvases`. */
-static int run_stage(struct workspace *workspace, uint32_t idx, const struct box *given, const struct canvas *sources,
-                     struct canvas *canvases, struct why *why) {
+static int apply_run_stage(struct workspace *workspace, uint32_t idx, const struct box *given,
+                           const struct canvas *sources, struct canvas *canvases, struct why *why) {
         const struct stage *stage = &workspace->geometry->stages[idx];
         struct stage without_operations = *stage;
         struct box place = window_on_canvas(stage);
@@ -483,7 +484,8 @@ static int run_stage(struct workspace *workspace, uint32_t idx, const struct box
         if (r < 0)
                 return r;
         if (is_mixing(stage)) {
-                struct canvas colors = part_of(&canvases[COLORS], &place), alpha = part_of(&canvases[ALPHA], &place);
+                struct canvas colors = apply_part_of(&canvases[COLORS], &place),
+                              alpha = apply_part_of(&canvases[ALPHA], &place);
 
                 alpha_divide(&colors, &alpha);
         }
@@ -507,15 +509,15 @@ int recipe_run_alpha(struct workspace *workspace, const struct geometry *geometr
                                                   .width = given.width,
                                                   .height = given.height };
         for (uint32_t i = 0; i < geometry->n_stages; i++) {
-                int r = run_stage(workspace, i, i == 0 ? &given : NULL, sources, canvases, why);
+                int r = apply_run_stage(workspace, i, i == 0 ? &given : NULL, sources, canvases, why);
 
                 if (r < 0)
                         return r;
                 for (uint32_t layer = 0; layer < N_LAYERS && i + 1 < geometry->n_stages; layer++)
-                        sources[layer] = part_of(&canvases[layer], &geometry->stages[i + 1].source);
+                        sources[layer] = apply_part_of(&canvases[layer], &geometry->stages[i + 1].source);
         }
         stage_enter(workspace->clock, STAGE_CONVERT);
         conversion_run(geometry->conversion, &canvases[COLORS], &canvases[ALPHA], out, stride, geometry->plane_stride);
-        erase(geometry, out, stride);
+        apply_erase(geometry, out, stride);
         return 0;
 }

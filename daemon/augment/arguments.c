@@ -11,27 +11,27 @@
 
 #define NUMBER_TEXT_MAX 64u /* characters of one number; the longest useful one has 24 */
 
-static size_t length_of(const char *text) {
+static size_t arguments_length_of(const char *text) {
         return strcspn(text, ",) \t\r\n");
 }
 
 /* How many characters a message shows: at least one, but not too many. */
-static int shown_length(const char *text) {
-        size_t n = length_of(text);
+static int arguments_shown_length(const char *text) {
+        size_t n = arguments_length_of(text);
 
         return n > 40 ? 40 : n == 0 ? 1 : (int)n;
 }
 
-static int refuse(const struct argument *argument, const char *text, const char *hint, const char *expected,
-                  struct why *why) {
+static int arguments_refuse(const struct argument *argument, const char *text, const char *hint, const char *expected,
+                            struct why *why) {
         if (*text == '\0')
                 return why_set(why, -EINVAL, "the text ends where %s should be; expected %s", argument->name, expected);
-        return why_set(why, -EINVAL, "%s: \"%.*s\" is not allowed%s; expected %s", argument->name, shown_length(text),
-                       text, hint, expected);
+        return why_set(why, -EINVAL, "%s: \"%.*s\" is not allowed%s; expected %s", argument->name,
+                       arguments_shown_length(text), text, hint, expected);
 }
 
 /* Reads n characters as a plain decimal number: no hexadecimal, no "inf", no "nan". */
-static int read_number(const char *text, size_t n, double *ret_number) {
+static int arguments_read_number(const char *text, size_t n, double *ret_number) {
         char copy[NUMBER_TEXT_MAX];
         char *end;
         double number;
@@ -47,7 +47,7 @@ static int read_number(const char *text, size_t n, double *ret_number) {
         return 0;
 }
 
-static int read_size(const char *text, size_t n, uint32_t *ret_size) {
+static int arguments_read_size(const char *text, size_t n, uint32_t *ret_size) {
         uint32_t size = 0;
 
         if (n == 0 || n > 5)
@@ -63,65 +63,70 @@ static int read_size(const char *text, size_t n, uint32_t *ret_size) {
         return 0;
 }
 
-static int parse_size(const struct argument *argument, const char *text, struct value *value, struct why *why) {
-        size_t n = length_of(text), n_first = strcspn(text, ":,) \t\r\n");
+static int arguments_parse_size(const struct argument *argument, const char *text, struct value *value,
+                                struct why *why) {
+        size_t n = arguments_length_of(text), n_first = strcspn(text, ":,) \t\r\n");
         char expected[80];
         int r;
 
-        r = read_size(text, n_first, &value->height);
+        r = arguments_read_size(text, n_first, &value->height);
         if (r == 0 && n_first < n)
-                r = read_size(text + n_first + 1, n - n_first - 1, &value->width);
+                r = arguments_read_size(text + n_first + 1, n - n_first - 1, &value->width);
         else
                 value->width = argument->kind == ARGUMENT_SIZE ? value->height : 0;
         if (r == 0)
                 return (int)n;
 
         snprintf(expected, sizeof(expected), "a size in pixels, 1 to %u, or HEIGHT:WIDTH", RECIPE_SIZE_MAX);
-        return refuse(argument, text, "", expected, why);
+        return arguments_refuse(argument, text, "", expected, why);
 }
 
-static bool is_within(const struct argument *argument, double number) {
+static bool arguments_is_within(const struct argument *argument, double number) {
         return number >= argument->minimum && number <= argument->maximum;
 }
 
 static int parse_range(const struct argument *argument, const char *text, struct value *value, struct why *why) {
-        size_t n = length_of(text), n_first = strcspn(text, ":,) \t\r\n");
+        size_t n = arguments_length_of(text), n_first = strcspn(text, ":,) \t\r\n");
         struct range *range = &value->range;
         char expected[120];
 
-        if (n_first < n && read_number(text, n_first, &range->from) == 0 &&
-            read_number(text + n_first + 1, n - n_first - 1, &range->to) == 0 && is_within(argument, range->from) &&
-            is_within(argument, range->to) && range->from <= range->to && range->to > 0)
+        if (n_first < n && arguments_read_number(text, n_first, &range->from) == 0 &&
+            arguments_read_number(text + n_first + 1, n - n_first - 1, &range->to) == 0 &&
+            arguments_is_within(argument, range->from) && arguments_is_within(argument, range->to) &&
+            range->from <= range->to && range->to > 0)
                 return (int)n;
 
         snprintf(expected, sizeof(expected), "FROM:TO with %g <= FROM <= TO <= %g, such as %.12s", argument->minimum,
                  argument->maximum, argument->by_default);
-        return refuse(argument, text, "", expected, why);
+        return arguments_refuse(argument, text, "", expected, why);
 }
 
-static int parse_number(const struct argument *argument, const char *text, struct value *value, struct why *why) {
-        size_t n = length_of(text);
+static int arguments_parse_number(const struct argument *argument, const char *text, struct value *value,
+                                  struct why *why) {
+        size_t n = arguments_length_of(text);
         char expected[80];
 
-        if (read_number(text, n, &value->number) == 0 && is_within(argument, value->number))
+        if (arguments_read_number(text, n, &value->number) == 0 && arguments_is_within(argument, value->number))
                 return (int)n;
         snprintf(expected, sizeof(expected), "a number from %g to %g", argument->minimum, argument->maximum);
-        return refuse(argument, text, "", expected, why);
+        return arguments_refuse(argument, text, "", expected, why);
 }
 
 /* torchvision's ColorJitter: one number is the distance to both sides, two numbers are a range. */
 static int parse_around(const struct argument *argument, const char *text, struct value *value, struct why *why) {
-        size_t n = length_of(text), n_first = strcspn(text, ":,) \t\r\n");
+        size_t n = arguments_length_of(text), n_first = strcspn(text, ":,) \t\r\n");
         struct range *range = &value->range;
         char expected[120];
         double reach;
 
         if (n_first < n) {
-                if (read_number(text, n_first, &range->from) == 0 &&
-                    read_number(text + n_first + 1, n - n_first - 1, &range->to) == 0 &&
-                    is_within(argument, range->from) && is_within(argument, range->to) && range->from <= range->to)
+                if (arguments_read_number(text, n_first, &range->from) == 0 &&
+                    arguments_read_number(text + n_first + 1, n - n_first - 1, &range->to) == 0 &&
+                    arguments_is_within(argument, range->from) && arguments_is_within(argument, range->to) &&
+                    range->from <= range->to)
                         return (int)n;
-        } else if (read_number(text, n, &reach) == 0 && reach >= 0 && reach <= argument->maximum - argument->center) {
+        } else if (arguments_read_number(text, n, &reach) == 0 && reach >= 0 &&
+                   reach <= argument->maximum - argument->center) {
                 range->from = fmax(argument->center - reach, argument->minimum);
                 range->to = argument->center + reach;
                 return (int)n;
@@ -129,20 +134,21 @@ static int parse_around(const struct argument *argument, const char *text, struc
 
         snprintf(expected, sizeof(expected), "a number from 0 to %g, or FROM:TO with %g <= FROM <= TO <= %g",
                  argument->maximum - argument->center, argument->minimum, argument->maximum);
-        return refuse(argument, text, "", expected, why);
+        return arguments_refuse(argument, text, "", expected, why);
 }
 
 /* Reads the numbers of a list. Returns how many; -EINVAL if there are too many, or one is not a number within the
  * bounds. */
-static int read_list(const struct argument *argument, const char *text, size_t n, double *ret_list) {
+static int arguments_read_list(const struct argument *argument, const char *text, size_t n, double *ret_list) {
         uint32_t n_list = 0;
 
         for (;;) {
                 size_t n_one = strcspn(text, ":,) \t\r\n");
                 double number;
 
-                if (n_list == LIST_MAX || read_number(text, n_one, &number) < 0 || !is_within(argument, number) ||
-                    (argument->is_whole && rint(number) != number) || (argument->is_odd && fmod(number, 2) != 1) ||
+                if (n_list == LIST_MAX || arguments_read_number(text, n_one, &number) < 0 ||
+                    !arguments_is_within(argument, number) || (argument->is_whole && rint(number) != number) ||
+                    (argument->is_odd && fmod(number, 2) != 1) ||
                     (argument->is_range && n_list > 0 && number < ret_list[n_list - 1]))
                         return -EINVAL;
                 ret_list[n_list++] = number;
@@ -154,8 +160,8 @@ static int read_list(const struct argument *argument, const char *text, size_t n
 }
 
 static int parse_list(const struct argument *argument, const char *text, struct value *value, struct why *why) {
-        size_t n = length_of(text);
-        int n_list = read_list(argument, text, n, value->list);
+        size_t n = arguments_length_of(text);
+        int n_list = arguments_read_list(argument, text, n, value->list);
         char expected[160];
 
         if (n_list > 0 && argument->counts & 1u << n_list) {
@@ -170,11 +176,11 @@ static int parse_list(const struct argument *argument, const char *text, struct 
                                       : "numbers",
                  argument->minimum, argument->maximum, argument->word ? ", or the word " : "",
                  argument->word ? argument->word : "");
-        return refuse(argument, text, "", expected, why);
+        return arguments_refuse(argument, text, "", expected, why);
 }
 
 /* "box, bilinear or lanczos" */
-static void print_choices(const struct argument *argument, char *text, size_t size) {
+static void arguments_print_choices(const struct argument *argument, char *text, size_t size) {
         size_t n = 0;
 
         for (uint32_t i = 0; i < argument->n_choices && n < size; i++) {
@@ -185,7 +191,7 @@ static void print_choices(const struct argument *argument, char *text, size_t si
 }
 
 static int parse_choice(const struct argument *argument, const char *text, struct value *value, struct why *why) {
-        size_t n = length_of(text);
+        size_t n = arguments_length_of(text);
         char expected[160] = "";
         struct nearest nearest;
 
@@ -195,8 +201,8 @@ static int parse_choice(const struct argument *argument, const char *text, struc
         nearest_begin(&nearest, text, n);
         for (uint32_t i = 0; i < argument->n_choices; i++)
                 nearest_offer(&nearest, argument->choices[i]);
-        print_choices(argument, expected, sizeof(expected));
-        return refuse(argument, text, nearest_hint(&nearest), expected, why);
+        arguments_print_choices(argument, expected, sizeof(expected));
+        return arguments_refuse(argument, text, nearest_hint(&nearest), expected, why);
 }
 
 int argument_parse(const struct argument *argument, const char *text, struct value *ret_value, struct why *why) {
@@ -206,13 +212,13 @@ int argument_parse(const struct argument *argument, const char *text, struct val
         switch (argument->kind) {
         case ARGUMENT_SIZE:
         case ARGUMENT_SIZE_SHORT:
-                r = parse_size(argument, text, &value, why);
+                r = arguments_parse_size(argument, text, &value, why);
                 break;
         case ARGUMENT_RANGE:
                 r = parse_range(argument, text, &value, why);
                 break;
         case ARGUMENT_NUMBER:
-                r = parse_number(argument, text, &value, why);
+                r = arguments_parse_number(argument, text, &value, why);
                 break;
         case ARGUMENT_AROUND:
                 r = parse_around(argument, text, &value, why);
@@ -232,7 +238,7 @@ int argument_parse(const struct argument *argument, const char *text, struct val
         return r;
 }
 
-static void print_number(double number, char *text, size_t size) {
+static void arguments_print_number(double number, char *text, size_t size) {
         if (rint(number) == number && fabs(number) < 1e6) { /* 90, not 9e+01 */
                 snprintf(text, size, "%.0f", number + 0.0);
                 return;
@@ -247,12 +253,12 @@ static void print_number(double number, char *text, size_t size) {
 static void print_range(const struct range *range, char *text, size_t size) {
         char from[NUMBER_TEXT_MAX], to[NUMBER_TEXT_MAX];
 
-        print_number(range->from, from, sizeof(from));
-        print_number(range->to, to, sizeof(to));
+        arguments_print_number(range->from, from, sizeof(from));
+        arguments_print_number(range->to, to, sizeof(to));
         snprintf(text, size, "%s:%s", from, to);
 }
 
-static void print_list(const struct argument *argument, const struct value *value, char *text, size_t size) {
+static void arguments_print_list(const struct argument *argument, const struct value *value, char *text, size_t size) {
         size_t n = 0;
 
         if (argument->word && value->n_list == 0)
@@ -260,7 +266,7 @@ static void print_list(const struct argument *argument, const struct value *valu
         for (uint32_t i = 0; i < value->n_list && n < size; i++) {
                 char number[NUMBER_TEXT_MAX];
 
-                print_number(value->list[i], number, sizeof(number));
+                arguments_print_number(value->list[i], number, sizeof(number));
                 n += (size_t)snprintf(text + n, size - n, "%s%s", i ? ":" : "", number);
         }
 }
@@ -279,10 +285,10 @@ void argument_print(const struct argument *argument, const struct value *value, 
                 print_range(&value->range, text, size);
                 break;
         case ARGUMENT_NUMBER:
-                print_number(value->number, text, size);
+                arguments_print_number(value->number, text, size);
                 break;
         case ARGUMENT_LIST:
-                print_list(argument, value, text, size);
+                arguments_print_list(argument, value, text, size);
                 break;
         case ARGUMENT_CHOICE:
                 snprintf(text, size, "%s", argument->choices[value->choice]);

@@ -16,7 +16,7 @@ bool border_is_same_colour(const struct border *a, const struct border *b) {
 
 /* ---- a border of one colour ---------------------------------------------------------------------------------- */
 
-static void fill(const struct border *border, uint8_t *pixels, uint32_t n) {
+static void border_fill(const struct border *border, uint8_t *pixels, uint32_t n) {
         const uint8_t *colour = border->fill;
 
         if (colour[0] == colour[1] && colour[0] == colour[2]) {
@@ -32,11 +32,11 @@ static void draw_colour(const struct border *border, const struct box *picture, 
 
         for (uint32_t y = 0; y < canvas->height; y++) {
                 if (y < picture->y || y >= picture->y + picture->height) {
-                        fill(border, canvas_at(canvas, 0, y), canvas->width);
+                        border_fill(border, canvas_at(canvas, 0, y), canvas->width);
                         continue;
                 }
-                fill(border, canvas_at(canvas, 0, y), picture->x);
-                fill(border, canvas_at(canvas, end, y), canvas->width - end);
+                border_fill(border, canvas_at(canvas, 0, y), picture->x);
+                border_fill(border, canvas_at(canvas, end, y), canvas->width - end);
         }
 }
 

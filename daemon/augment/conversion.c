@@ -53,7 +53,8 @@ size_t pixel_format_row_bytes(const struct pixel_format *format, uint32_t width)
 /* ---- the table ----------------------------------------------------------------------------------------------- */
 
 /* The bits of a float32. */
-static uint32_t number_of(const struct conversion *conversion, uint32_t channel, uint32_t level, float largest) {
+static uint32_t conversion_number_of(const struct conversion *conversion, uint32_t channel, uint32_t level,
+                                     float largest) {
         float number = conversion->multiplies ? (float)level * (1.0f / largest) : (float)level / largest;
         uint32_t bits;
 
@@ -77,7 +78,7 @@ void conversion_finish(struct conversion *conversion) {
 
         for (uint32_t channel = 0; channel < CHANNELS_MAX; channel++)
                 for (uint32_t level = 0; level < 256; level++) {
-                        uint32_t bits = number_of(conversion, channel, level, 255.0f);
+                        uint32_t bits = conversion_number_of(conversion, channel, level, 255.0f);
 
                         if (conversion->format.dtype == DLP_DTYPE_FLOAT32)
                                 conversion->wide[channel][level] = bits;
@@ -112,8 +113,8 @@ static void row_of_32(const uint32_t *table, const uint8_t *row, uint32_t width,
                 out[x * step] = table[row[x * PIXEL_BYTES]];
 }
 
-static void convert_row(const struct conversion *conversion, uint32_t channel, const uint8_t *row, uint32_t width,
-                        void *out, uint32_t step) {
+static void conversion_convert_row(const struct conversion *conversion, uint32_t channel, const uint8_t *row,
+                                   uint32_t width, void *out, uint32_t step) {
         switch (dlp_dtype_bytes(conversion->format.dtype)) {
         case 4:
                 row_of_32(conversion->wide[channel], row, width, out, step);
@@ -131,7 +132,7 @@ static void convert_row(const struct conversion *conversion, uint32_t channel, c
 static void convert_wide_row(const struct conversion *conversion, const uint8_t *row, uint32_t width, void *out) {
         for (size_t x = 0; x < width; x++) {
                 uint32_t value = row[x * PIXEL_BYTES] | (uint32_t)row[x * PIXEL_BYTES + 1] << 8;
-                uint32_t bits = number_of(conversion, 0, value, 65535.0f);
+                uint32_t bits = conversion_number_of(conversion, 0, value, 65535.0f);
 
                 if (conversion->format.dtype == DLP_DTYPE_UINT16)
                         ((uint16_t *)out)[x] = (uint16_t)value;
@@ -151,7 +152,8 @@ static const uint8_t *row_of_channel(const struct conversion *conversion, const 
 }
 
 /* From a channel to the next one. */
-static size_t plane_bytes(const struct pixel_format *format, uint32_t height, size_t stride, size_t plane_stride) {
+static size_t conversion_plane_bytes(const struct pixel_format *format, uint32_t height, size_t stride,
+                                     size_t plane_stride) {
         if (!format->channels_first)
                 return dlp_dtype_bytes(format->dtype);
         return plane_stride > 0 ? plane_stride : stride * height;
@@ -160,7 +162,7 @@ static size_t plane_bytes(const struct pixel_format *format, uint32_t height, si
 void conversion_run(const struct conversion *conversion, const struct canvas *canvas, const struct canvas *alpha,
                     uint8_t *out, size_t stride, size_t plane_stride) {
         const struct pixel_format *format = &conversion->format;
-        size_t n_plane = plane_bytes(format, canvas->height, stride, plane_stride);
+        size_t n_plane = conversion_plane_bytes(format, canvas->height, stride, plane_stride);
         uint32_t step = format->channels_first ? 1 : format->n_channels;
 
         for (uint32_t y = 0; y < canvas->height; y++) {
@@ -173,14 +175,15 @@ void conversion_run(const struct conversion *conversion, const struct canvas *ca
                         continue;
                 }
                 for (uint32_t channel = 0; channel < format->n_channels; channel++)
-                        convert_row(conversion, channel, row_of_channel(conversion, canvas, alpha, channel, y),
-                                    canvas->width, out + channel * n_plane + y * stride, step);
+                        conversion_convert_row(conversion, channel,
+                                               row_of_channel(conversion, canvas, alpha, channel, y), canvas->width,
+                                               out + channel * n_plane + y * stride, step);
         }
 }
 
 /* ---- erasing ------------------------------------------------------------------------------------------------- */
 
-static void write_number(const struct conversion *conversion, float number, uint8_t *out) {
+static void conversion_write_number(const struct conversion *conversion, float number, uint8_t *out) {
         uint32_t bits;
         uint16_t half;
 
@@ -203,7 +206,7 @@ struct numbers {
         float made[NUMBERS_AT_ONCE];
 };
 
-static float next_number(struct numbers *numbers) {
+static float conversion_next_number(struct numbers *numbers) {
         if (numbers->n_left == 0) {
                 uint32_t n = numbers->n_more < NUMBERS_AT_ONCE ? (uint32_t)numbers->n_more : NUMBERS_AT_ONCE;
 
@@ -217,7 +220,7 @@ static float next_number(struct numbers *numbers) {
 void conversion_erase(const struct conversion *conversion, const struct erasure *erasure, uint32_t height, uint8_t *out,
                       size_t stride, size_t plane_stride) {
         const struct pixel_format *format = &conversion->format;
-        size_t n_plane = plane_bytes(format, height, stride, plane_stride);
+        size_t n_plane = conversion_plane_bytes(format, height, stride, plane_stride);
         size_t n_pixel = format->channels_first ? dlp_dtype_bytes(format->dtype) : pixel_format_bytes(format);
         const struct box *box = &erasure->box;
         struct numbers numbers = { .n_left = 0 };
@@ -227,7 +230,8 @@ void conversion_erase(const struct conversion *conversion, const struct erasure 
         for (uint32_t y = box->y; y < box->y + box->height; y++)
                 for (uint32_t x = box->x; x < box->x + box->width; x++)
                         for (uint32_t channel = 0; channel < format->n_channels; channel++)
-                                write_number(conversion,
-                                             erasure->is_noise ? next_number(&numbers) : erasure->values[channel],
-                                             out + channel * n_plane + y * stride + x * n_pixel);
+                                conversion_write_number(conversion,
+                                                        erasure->is_noise ? conversion_next_number(&numbers)
+                                                                          : erasure->values[channel],
+                                                        out + channel * n_plane + y * stride + x * n_pixel);
 }

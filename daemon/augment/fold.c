@@ -9,7 +9,7 @@ static struct stage *current(const struct fold *fold) {
         return &fold->geometry->stages[fold->geometry->n_stages - 1];
 }
 
-static void begin_stage(struct fold *fold, uint32_t width, uint32_t height) {
+static void fold_begin_stage(struct fold *fold, uint32_t width, uint32_t height) {
         struct box whole = { .width = width, .height = height };
 
         assert(fold->geometry->n_stages < STAGES_MAX);
@@ -38,7 +38,7 @@ void fold_init(struct fold *fold, struct geometry *geometry, uint32_t width, uin
         geometry->n_stages = geometry->n_operations = geometry->n_erasures = 0;
         geometry->plane_stride = 0;
         geometry->left = (struct dlp_left_operations){ 0 };
-        begin_stage(fold, width, height);
+        fold_begin_stage(fold, width, height);
 }
 
 uint32_t fold_width(const struct fold *fold) {
@@ -111,7 +111,7 @@ static int begin_next(struct fold *fold, struct why *why) {
         if (r < 0)
                 return r;
         fold_window(current(fold));
-        begin_stage(fold, width, height);
+        fold_begin_stage(fold, width, height);
         return 0;
 }
 
@@ -311,7 +311,7 @@ static int check_sides(const struct stage *stage, uint64_t width, uint64_t heigh
 }
 
 /* Numbers are never mixed, whatever filter is asked for. */
-static enum resize_filter filter_of(const struct fold *fold, enum resize_filter filter) {
+static enum resize_filter fold_filter_of(const struct fold *fold, enum resize_filter filter) {
         if (fold->is_mask)
                 return RESIZE_NEAREST_FLOOR;
         switch (fold->geometry->conversion->format.mode) {
@@ -345,7 +345,7 @@ int fold_resize(struct fold *fold, uint64_t width, uint64_t height, enum resize_
 
         motions_scale(fold->motions, stage->canvas_width, stage->canvas_height, width, height);
         fold_window(stage);
-        stage->filter = filter_of(fold, filter);
+        stage->filter = fold_filter_of(fold, filter);
         stage->drawn_by = fold->step;
         stage->width = stage->window.width = stage->canvas_width = (uint32_t)width;
         stage->height = stage->window.height = stage->canvas_height = (uint32_t)height;

@@ -52,8 +52,8 @@ int fold_flip(struct fold *fold, struct why *why);
 int fold_vflip(struct fold *fold, struct why *why);
 
 /* Makes a canvas of width x height that shows the picture as the warp says. Numbers that are never mixed are chosen,
- * whatever filter it has. Notes nothing for coordinates: warp/moves.h does. Always begins a stage, and a move after it
- * begins another. -EFBIG; -EINVAL if a mask would be filled with a colour. */
+ * whatever filter it has. Notes nothing for coordinates: warp/warp_moves.h does. Always begins a stage, and a move
+ * after it begins another. -EFBIG; -EINVAL if a mask would be filled with a colour. */
 int fold_warp(struct fold *fold, const struct warp *warp, uint32_t width, uint32_t height, struct why *why);
 
 /* -EFBIG if the picture is too large for what needs all of its pixels. */

@@ -4,39 +4,39 @@
 #include <math.h>
 #include <string.h>
 
-static void add(struct motions *motions, const struct motion *motion) {
+static void motions_add(struct motions *motions, const struct motion *motion) {
         assert(motions->n < MOTIONS_MAX);
         motions->motions[motions->n++] = *motion;
 }
 
 void motions_scale(struct motions *motions, uint32_t width, uint32_t height, uint64_t new_width, uint64_t new_height) {
         if (motions)
-                add(motions, &(struct motion){ .kind = MOTION_SCALE,
-                                               .x = (float)((double)new_width / width),
-                                               .y = (float)((double)new_height / height) });
+                motions_add(motions, &(struct motion){ .kind = MOTION_SCALE,
+                                                       .x = (float)((double)new_width / width),
+                                                       .y = (float)((double)new_height / height) });
 }
 
 void motions_shift(struct motions *motions, float x, float y, uint64_t new_width, uint64_t new_height) {
         if (motions)
-                add(motions, &(struct motion){ .kind = MOTION_SHIFT,
-                                               .x = x,
-                                               .y = y,
-                                               .width = (float)new_width,
-                                               .height = (float)new_height });
+                motions_add(motions, &(struct motion){ .kind = MOTION_SHIFT,
+                                                       .x = x,
+                                                       .y = y,
+                                                       .width = (float)new_width,
+                                                       .height = (float)new_height });
 }
 
 void motions_hflip(struct motions *motions, uint32_t width) {
         if (motions)
-                add(motions, &(struct motion){ .kind = MOTION_HFLIP, .width = (float)width });
+                motions_add(motions, &(struct motion){ .kind = MOTION_HFLIP, .width = (float)width });
 }
 
 void motions_vflip(struct motions *motions, uint32_t height) {
         if (motions)
-                add(motions, &(struct motion){ .kind = MOTION_VFLIP, .height = (float)height });
+                motions_add(motions, &(struct motion){ .kind = MOTION_VFLIP, .height = (float)height });
 }
 
 /* By a matrix of two rows. Each operation rounds, in torch's sequence. */
-static void multiply(const float *matrix, float x, float y, float *ret_x, float *ret_y) {
+static void motions_multiply(const float *matrix, float x, float y, float *ret_x, float *ret_y) {
         *ret_x = x * matrix[0] + y * matrix[1] + matrix[2];
         *ret_y = x * matrix[3] + y * matrix[4] + matrix[5];
 }
@@ -52,11 +52,11 @@ void motions_affine(struct motions *motions, const float matrix[6], bool expand,
         for (unsigned i = 0; i < 4 && expand; i++) {
                 float x, y;
 
-                multiply(matrix, xs[i], ys[i], &x, &y);
+                motions_multiply(matrix, xs[i], ys[i], &x, &y);
                 motion.x = i == 0 || x < motion.x ? x : motion.x;
                 motion.y = i == 0 || y < motion.y ? y : motion.y;
         }
-        add(motions, &motion);
+        motions_add(motions, &motion);
 }
 
 void motions_perspective(struct motions *motions, const float matrix[8], uint32_t width, uint32_t height) {
@@ -64,21 +64,22 @@ void motions_perspective(struct motions *motions, const float matrix[8], uint32_
 
         memcpy(motion.matrix, matrix, sizeof(motion.matrix));
         if (motions)
-                add(motions, &motion);
+                motions_add(motions, &motion);
 }
 
 void motions_elastic(struct motions *motions, const struct elastic *elastic, uint32_t width, uint32_t height) {
         if (motions)
-                add(motions, &(struct motion){ .kind = MOTION_ELASTIC,
-                                               .width = (float)width,
-                                               .height = (float)height,
-                                               .elastic = *elastic });
+                motions_add(motions, &(struct motion){ .kind = MOTION_ELASTIC,
+                                                       .width = (float)width,
+                                                       .height = (float)height,
+                                                       .elastic = *elastic });
 }
 
 void motions_within(struct motions *motions, float left, float top, float right, float bottom) {
         if (motions)
-                add(motions,
-                    &(struct motion){ .kind = MOTION_WITHIN, .x = left, .y = top, .width = right, .height = bottom });
+                motions_add(motions,
+                            &(struct motion){
+                                    .kind = MOTION_WITHIN, .x = left, .y = top, .width = right, .height = bottom });
 }
 
 bool motions_is_within(const float *box, const float *crop) {
@@ -97,15 +98,15 @@ static void empty_outside(const struct motion *motion, float *box) {
 
 void motions_sanitize(struct motions *motions, float min_size, float min_area, uint32_t width, uint32_t height) {
         if (motions)
-                add(motions, &(struct motion){ .kind = MOTION_SANITIZE,
-                                               .x = min_size,
-                                               .y = min_area,
-                                               .width = (float)width,
-                                               .height = (float)height });
+                motions_add(motions, &(struct motion){ .kind = MOTION_SANITIZE,
+                                                       .x = min_size,
+                                                       .y = min_area,
+                                                       .width = (float)width,
+                                                       .height = (float)height });
 }
 
 /* NaN stays NaN. */
-static float clamped(float value, float limit) {
+static float motions_clamped(float value, float limit) {
         return value < 0 ? 0 : value > limit ? limit : value;
 }
 
@@ -121,7 +122,7 @@ static void move_point(const struct motion *motion, float *x, float *y) {
         const float *matrix = motion->matrix;
         float distance = *x * matrix[6] + *y * matrix[7] + 1.0f;
 
-        multiply(matrix, *x, *y, x, y);
+        motions_multiply(matrix, *x, *y, x, y);
         if (motion->kind == MOTION_PERSPECTIVE) {
                 *x /= distance;
                 *y /= distance;
@@ -135,7 +136,7 @@ static void move_elastic(const struct motion *motion, bool is_corner, float *x, 
         elastic_move(&motion->elastic, (uint32_t)motion->width, (uint32_t)motion->height, x, y);
 }
 
-static float less(float a, float b) {
+static float motions_less(float a, float b) {
         return b < a || b != b ? b : a; /* NaN wins, as in torch */
 }
 
@@ -148,12 +149,13 @@ static void warp_box(const struct motion *motion, float *box) {
                         move_elastic(motion, true, &xs[i], &ys[i]);
                 else
                         move_point(motion, &xs[i], &ys[i]);
-        box[0] = less(less(xs[0], xs[1]), less(xs[2], xs[3]));
-        box[1] = less(less(ys[0], ys[1]), less(ys[2], ys[3]));
-        box[2] = -less(less(-xs[0], -xs[1]), less(-xs[2], -xs[3]));
-        box[3] = -less(less(-ys[0], -ys[1]), less(-ys[2], -ys[3]));
+        box[0] = motions_less(motions_less(xs[0], xs[1]), motions_less(xs[2], xs[3]));
+        box[1] = motions_less(motions_less(ys[0], ys[1]), motions_less(ys[2], ys[3]));
+        box[2] = -motions_less(motions_less(-xs[0], -xs[1]), motions_less(-xs[2], -xs[3]));
+        box[3] = -motions_less(motions_less(-ys[0], -ys[1]), motions_less(-ys[2], -ys[3]));
         for (unsigned i = 0; i < 4; i++)
-                box[i] = clamped(box[i] - (i % 2 ? motion->y : motion->x), i % 2 ? motion->height : motion->width);
+                box[i] = motions_clamped(box[i] - (i % 2 ? motion->y : motion->x),
+                                         i % 2 ? motion->height : motion->width);
 }
 
 /* torchvision's SanitizeBoundingBoxes. A box with NaN is dropped. */
@@ -174,8 +176,8 @@ static bool apply(const struct motion *motion, float *box) {
                 break;
         case MOTION_SHIFT:
                 for (unsigned i = 0; i < 4; i++)
-                        box[i] = clamped(box[i] + (i % 2 ? motion->y : motion->x),
-                                         i % 2 ? motion->height : motion->width);
+                        box[i] = motions_clamped(box[i] + (i % 2 ? motion->y : motion->x),
+                                                 i % 2 ? motion->height : motion->width);
                 break;
         case MOTION_HFLIP:
                 flip(&box[0], &box[2], motion->width);

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/augment/warp/elastic.h"
+#include "daemon/augment/warp/elastic_warp.h"
 #include "proto/limits.h"
 
 #define MOTIONS_MAX (4u * DLP_STEPS_MAX) /* one step makes at most three paddings and a crop */

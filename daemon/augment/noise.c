@@ -1,7 +1,7 @@
 #include "daemon/augment/noise.h"
 
 #include "daemon/augment/operations/wide.h"
-#include "proto/order/making/draws.h"
+#include "proto/order/making/order_draws.h"
 
 #include <assert.h>
 #include <math.h>
@@ -108,13 +108,13 @@ float noise_of_word(uint32_t word) {
 
 #define AT_ONCE 256u
 
-static ALWAYS_INLINE double share_of(uint32_t word) {
+static ALWAYS_INLINE double noise_share_of(uint32_t word) {
         return ((double)(int32_t)(word ^ 1u << 31) + 0x1p31 + 0.5) * 0x1p-32; /* vectors convert signed numbers only */
 }
 
 static ALWAYS_INLINE void find_middle_loop(const uint32_t *words, size_t n, float *restrict ret_numbers) {
         for (size_t i = 0; i < n; i++) {
-                double q = share_of(words[i]) - 0.5;
+                double q = noise_share_of(words[i]) - 0.5;
 
                 ret_numbers[i] = (float)(q * quotient_at(&MIDDLE, 0.180625 - q * q));
         }
@@ -123,7 +123,7 @@ static ALWAYS_INLINE void find_middle_loop(const uint32_t *words, size_t n, floa
 WIDE(find_middle, (const uint32_t *words, size_t n, float *ret_numbers), (words, n, ret_numbers))
 
 /* dlp_logarithm(), by the bits of a number that is neither 0 nor subnormal. */
-static ALWAYS_INLINE double logarithm(double x) {
+static ALWAYS_INLINE double noise_logarithm(double x) {
         const double ln2_high = 0x1.62e42feep-1, ln2_low = 0x1.a39ef35793c76p-33;
         uint64_t bits, is_low;
         int32_t exponent;
@@ -147,7 +147,7 @@ static ALWAYS_INLINE double logarithm(double x) {
 /* For words of the lower tail. None is so far out that the third quotient is needed. */
 static ALWAYS_INLINE void find_tail_loop(const uint32_t *words, size_t n, float *restrict ret_numbers) {
         for (size_t i = 0; i < n; i++) {
-                double r = sqrt(-logarithm(share_of(words[i])));
+                double r = sqrt(-noise_logarithm(noise_share_of(words[i])));
 
                 ret_numbers[i] = -(float)quotient_at(&TAIL, r - 1.6);
         }
@@ -172,7 +172,7 @@ static void replace_tails(const uint32_t *words, size_t n, float *numbers) {
         }
         find_tail(tails, n_tails, found);
         for (size_t i = 0; i < n_tails; i++)
-                if (fabs(share_of(tails[i]) - 0.5) > MIDDLE_HALF)
+                if (fabs(noise_share_of(tails[i]) - 0.5) > MIDDLE_HALF)
                         numbers[at[i] >> 1] = at[i] & 1 ? -found[i] : found[i];
 }
 

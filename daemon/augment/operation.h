@@ -63,7 +63,7 @@ extern const struct operation_type operation_gaussian_noise; /* amount: sigma, o
 extern const struct operation_type operation_brightness_contrast; /* amount: factor; others: what is added, in levels */
 extern const struct operation_type operation_holes;               /* others, box, color, flag: operations/erase.c */
 extern const struct operation_type
-        operation_motion_blur;                        /* box: size of the kernel; others: operations/motion_blur.c */
+        operation_motion_blur; /* box: size of the kernel; others: operations/motion_blur_pixels.c */
 extern const struct operation_type operation_clahe;   /* amount: the limit; box: tiles, across and down */
 extern const struct operation_type operation_jpeg;    /* amount: the quality, 1 to 100 */
-extern const struct operation_type operation_aug_mix; /* all of them: operations/aug_mix/aug_mix.c */
+extern const struct operation_type operation_aug_mix; /* all of them: operations/aug_mix/aug_mix_pixels.c */

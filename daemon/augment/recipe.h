@@ -23,7 +23,7 @@
 #include "daemon/augment/conversion.h"
 #include "daemon/augment/motions.h"
 #include "daemon/augment/operation.h"
-#include "daemon/augment/resize/resize.h"
+#include "daemon/augment/resize/resample.h"
 #include "daemon/augment/warp/warp.h"
 #include "daemon/base/box.h"
 #include "daemon/base/stage_clock.h"

@@ -12,7 +12,7 @@
 
 #include "daemon/augment/crop.h"
 #include "daemon/augment/fold.h"
-#include "daemon/augment/resize/resize.h"
+#include "daemon/augment/resize/resample.h"
 #include "daemon/augment/table.h"
 
 #define ARGUMENTS_MAX 8u

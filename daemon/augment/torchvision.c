@@ -49,7 +49,7 @@ static const struct row LEFT_OUT[] = {
         { "value_range", "floats are level / 255" },
 };
 
-static const char *find(const struct row *rows, size_t n_rows, const char *word, size_t n) {
+static const char *torchvision_find(const struct row *rows, size_t n_rows, const char *word, size_t n) {
         for (size_t i = 0; i < n_rows; i++)
                 if (typed_is_class(word, n, rows[i].name))
                         return rows[i].text;
@@ -57,17 +57,17 @@ static const char *find(const struct row *rows, size_t n_rows, const char *word,
 }
 
 const char *torchvision_step(const char *word, size_t n) {
-        return find(STEP_NAMES, ARRAY_SIZE(STEP_NAMES), word, n);
+        return torchvision_find(STEP_NAMES, ARRAY_SIZE(STEP_NAMES), word, n);
 }
 
 const char *torchvision_steps(const char *word, size_t n) {
-        return find(STEP_TEXTS, ARRAY_SIZE(STEP_TEXTS), word, n);
+        return torchvision_find(STEP_TEXTS, ARRAY_SIZE(STEP_TEXTS), word, n);
 }
 
 const char *torchvision_answer(const char *word, size_t n) {
-        return find(ANSWERS, ARRAY_SIZE(ANSWERS), word, n);
+        return torchvision_find(ANSWERS, ARRAY_SIZE(ANSWERS), word, n);
 }
 
 const char *torchvision_left_out(const char *word, size_t n) {
-        return find(LEFT_OUT, ARRAY_SIZE(LEFT_OUT), word, n);
+        return torchvision_find(LEFT_OUT, ARRAY_SIZE(LEFT_OUT), word, n);
 }

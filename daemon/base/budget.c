@@ -24,7 +24,8 @@ static void say_how(const struct budget *budget, uint64_t bytes, uint64_t free_b
                         budget->variable, n_mib >= 1024 ? (n_mib + 1023) / 1024 : n_mib, n_mib >= 1024 ? "GiB" : "MiB");
 }
 
-static int refuse(const struct budget *budget, uint64_t bytes, uint64_t free_bytes, const char *what, struct why *why) {
+static int budget_refuse(const struct budget *budget, uint64_t bytes, uint64_t free_bytes, const char *what,
+                         struct why *why) {
         char needed[AMOUNT_TEXT_MAX], left[AMOUNT_TEXT_MAX], limit[BYTES_TEXT_MAX];
         struct why how;
 
@@ -85,7 +86,7 @@ int budget_reserve(struct budget *budget, uint64_t bytes, const char *what, stru
                 uint64_t free_bytes = budget->limit_bytes - used; /* never negative: used <= limit always */
 
                 if (bytes > free_bytes)
-                        return refuse(budget, bytes, free_bytes, what, why);
+                        return budget_refuse(budget, bytes, free_bytes, what, why);
         } while (!atomic_compare_exchange_weak_explicit(&budget->used_bytes, &used, used + bytes, memory_order_relaxed,
                                                         memory_order_relaxed));
         return 0;

@@ -37,13 +37,13 @@ void fair_share_init(struct fair_share *share, struct fair_group *group, uint32_
         atomic_store_explicit(&share->weight, weight, memory_order_relaxed);
 }
 
-static int64_t weighed(struct fair_share *share, int64_t ns) {
+static int64_t fair_queue_weighed(struct fair_share *share, int64_t ns) {
         return ns / (int64_t)atomic_load_explicit(&share->weight, memory_order_relaxed);
 }
 
 /* Charged later, by the next thread that takes the lock. */
 static void owe(struct fair_share *share, int64_t ns) {
-        int64_t due_ns = weighed(share, ns);
+        int64_t due_ns = fair_queue_weighed(share, ns);
 
         for (struct fair_account *account = &share->account; account; account = account->above)
                 atomic_fetch_add_explicit(&account->due_ns, due_ns, memory_order_relaxed);
@@ -100,20 +100,20 @@ static void enter_locked(struct fair_queue *queue, struct fair_share *share) {
 }
 
 /* Of an account in a list: it has items then, and a group has them by what is below it. */
-static struct fair_share *share_of(struct fair_account *account) {
+static struct fair_share *fair_queue_share_of(struct fair_account *account) {
         return TAILQ_EMPTY(&account->below) ? (struct fair_share *)account : NULL;
 }
 
 /* A new share is what its outermost group is: else a client would begin anew with each job. */
-static int64_t longest_of(const struct fair_share *share) {
+static int64_t fair_queue_longest_of(const struct fair_share *share) {
         int64_t longest_ns = atomic_load_explicit(&share->account.longest_ns, memory_order_relaxed);
 
         return longest_ns > 0 ? longest_ns
                               : atomic_load_explicit(&outermost(share)->account.longest_ns, memory_order_relaxed);
 }
 
-static enum fair_length length_of(const struct fair_share *share) {
-        if (longest_of(share) >= FAIR_LONG_NS)
+static enum fair_length fair_queue_length_of(const struct fair_share *share) {
+        if (fair_queue_longest_of(share) >= FAIR_LONG_NS)
                 return FAIR_LONG;
         return atomic_load_explicit(&share->account.longest_ns, memory_order_relaxed) > 0 ? FAIR_SHORT
                                                                                           : FAIR_UNMEASURED;
@@ -125,10 +125,10 @@ static bool has_shorter_locked(const struct fair_account *above, const struct fa
         struct fair_share *share;
 
         TAILQ_FOREACH(account, &above->below, entry) {
-                share = share_of(account);
+                share = fair_queue_share_of(account);
                 if (account == but)
                         continue;
-                if (share ? length_of(share) != FAIR_LONG : has_shorter_locked(account, but))
+                if (share ? fair_queue_length_of(share) != FAIR_LONG : has_shorter_locked(account, but))
                         return true;
         }
         return false;
@@ -144,7 +144,7 @@ static bool is_another_about_locked(const struct fair_queue *queue, const struct
 /* Long items of all groups together leave a thread; one that is not measured may get it, but a group's own never
  * have them all. */
 static bool may_have_locked(const struct fair_queue *queue, const struct fair_share *share) {
-        enum fair_length length = length_of(share);
+        enum fair_length length = fair_queue_length_of(share);
         const struct fair_group *group;
         bool has_room;
 
@@ -166,7 +166,7 @@ static struct fair_share *least_served_locked(const struct fair_queue *queue, co
                 settle_locked(account);
                 if (least && account->had_ns >= least_ns)
                         continue;
-                share = share_of(account);
+                share = fair_queue_share_of(account);
                 if (share ? may_have_locked(queue, share) : (share = least_served_locked(queue, account)) != NULL) {
                         least = share;
                         least_ns = account->had_ns;
@@ -187,12 +187,13 @@ static struct fair_item *take_from_locked(struct fair_queue *queue, struct fair_
         bool has_items;
 
         STAILQ_REMOVE_HEAD(&share->items, entry);
-        item->charged_ns = length_of(share) == FAIR_LONG ? longest_of(share)
-                                                         : atomic_load_explicit(&share->usual_ns, memory_order_relaxed);
+        item->charged_ns = fair_queue_length_of(share) == FAIR_LONG
+                                   ? fair_queue_longest_of(share)
+                                   : atomic_load_explicit(&share->usual_ns, memory_order_relaxed);
         has_items = !STAILQ_EMPTY(&share->items);
         for (account = &share->account; account != &queue->all; account = above) {
                 above = above_of(queue, account);
-                charge_locked(account, weighed(share, item->charged_ns), &above->now_ns);
+                charge_locked(account, fair_queue_weighed(share, item->charged_ns), &above->now_ns);
                 /* Among those with equal use, the one that waited longest is next. */
                 TAILQ_REMOVE(&above->below, account, entry);
                 if (has_items)
@@ -202,10 +203,11 @@ static struct fair_item *take_from_locked(struct fair_queue *queue, struct fair_
         return item;
 }
 
-static void hold_locked(struct fair_queue *queue, struct fair_thread *thread, const struct fair_share *share) {
+static void fair_queue_hold_locked(struct fair_queue *queue, struct fair_thread *thread,
+                                   const struct fair_share *share) {
         struct fair_group *group = outermost(share);
 
-        thread->length = length_of(share);
+        thread->length = fair_queue_length_of(share);
         if (thread->length != FAIR_LONG) {
                 if (queue->recent[0].group != group)
                         queue->recent[1] = queue->recent[0];
@@ -245,11 +247,11 @@ static bool let_go_locked(struct fair_queue *queue, struct fair_thread *thread) 
 /* Something was pushed for the share. */
 static void press_locked(struct fair_queue *queue, const struct fair_share *share) {
         if (queue->n_threads >= 2 && queue->n_held == queue->n_threads && outermost(share)->n_held == 0 &&
-            length_of(share) != FAIR_LONG)
+            fair_queue_length_of(share) != FAIR_LONG)
                 atomic_store_explicit(&queue->is_pressed, true, memory_order_relaxed);
 }
 
-static struct fair_item *take_locked(struct fair_queue *queue, struct fair_thread *thread) {
+static struct fair_item *fair_queue_take_locked(struct fair_queue *queue, struct fair_thread *thread) {
         struct fair_share *share = least_served_locked(queue, &queue->all);
 
         if (!share)
@@ -257,7 +259,7 @@ static struct fair_item *take_locked(struct fair_queue *queue, struct fair_threa
         if (atomic_load_explicit(&queue->is_pressed, memory_order_relaxed))
                 atomic_store_explicit(&queue->is_pressed, false, memory_order_relaxed);
         if (thread)
-                hold_locked(queue, thread, share);
+                fair_queue_hold_locked(queue, thread, share);
         return take_from_locked(queue, share);
 }
 
@@ -356,7 +358,7 @@ struct fair_item *fair_queue_pop(struct fair_queue *queue, struct fair_thread *t
                 thread->is_counted = true;
         }
         while (!leave_locked(queue)) {
-                item = take_locked(queue, thread);
+                item = fair_queue_take_locked(queue, thread);
                 if (item)
                         break;
                 is_new = is_new || !TAILQ_EMPTY(&queue->all.below);
@@ -378,7 +380,7 @@ struct fair_item *fair_queue_pop_beside(struct fair_queue *queue, const struct f
         struct fair_item *other = NULL;
 
         pthread_mutex_lock(&queue->lock);
-        if (queue->n_waiting == 0 && !queue->is_stopped && length_of(share) == FAIR_SHORT &&
+        if (queue->n_waiting == 0 && !queue->is_stopped && fair_queue_length_of(share) == FAIR_SHORT &&
             has_more_than(share, n_stay))
                 other = take_from_locked(queue, share);
         pthread_mutex_unlock(&queue->lock);
@@ -391,28 +393,28 @@ bool fair_queue_presses(struct fair_queue *queue, const struct fair_thread *thre
 }
 
 /* Not by the number of items: a client may well have a few long ones after many short ones, and again. */
-static void remember(struct fair_account *account, int64_t longest_ns, int64_t taken_ns) {
+static void fair_queue_remember(struct fair_account *account, int64_t longest_ns, int64_t taken_ns) {
         longest_ns -= taken_ns / FORGETTING;
         atomic_store_explicit(&account->longest_ns, longest_ns > taken_ns ? longest_ns : taken_ns,
                               memory_order_relaxed);
 }
 
 /* Two threads may overwrite each other's numbers: either is good. */
-static void measure(struct fair_share *share, int64_t taken_ns) {
+static void fair_queue_measure(struct fair_share *share, int64_t taken_ns) {
         struct fair_account *all = &outermost(share)->account;
         int64_t usual_ns = atomic_load_explicit(&share->usual_ns, memory_order_relaxed);
 
         usual_ns = usual_ns == 0 ? taken_ns : usual_ns + (taken_ns - usual_ns) / SMOOTHING;
         atomic_store_explicit(&share->usual_ns, usual_ns, memory_order_relaxed);
-        remember(&share->account, longest_of(share), taken_ns);
-        remember(all, atomic_load_explicit(&all->longest_ns, memory_order_relaxed), taken_ns);
+        fair_queue_remember(&share->account, fair_queue_longest_of(share), taken_ns);
+        fair_queue_remember(all, atomic_load_explicit(&all->longest_ns, memory_order_relaxed), taken_ns);
 }
 
 void fair_item_done(struct fair_item *item, uint64_t taken_ns) {
         struct fair_share *share = item->share;
 
         if (taken_ns > 0)
-                measure(share, (int64_t)taken_ns);
+                fair_queue_measure(share, (int64_t)taken_ns);
         owe(share, (int64_t)taken_ns - item->charged_ns);
         atomic_fetch_add_explicit(&share->taken_ns, taken_ns, memory_order_relaxed);
         item->charged_ns = 0; /* what else is done with it before it is pushed again comes in addition */
@@ -435,7 +437,7 @@ void fair_group_charge(struct fair_group *group, uint64_t taken_ns) {
 }
 
 void fair_share_charge(struct fair_share *share, uint64_t taken_ns) {
-        charge_beside(&share->account, weighed(share, (int64_t)taken_ns), taken_ns);
+        charge_beside(&share->account, fair_queue_weighed(share, (int64_t)taken_ns), taken_ns);
 }
 
 void fair_item_refund(struct fair_item *item) {

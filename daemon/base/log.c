@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/base/logging/limits.h"
+#include "daemon/base/logging/log_limits.h"
 #include "daemon/base/logging/writer.h"
 #include "proto/base/clock.h"
 #include "proto/base/text.h"
@@ -30,12 +30,12 @@ void log_set_level(enum log_level level) {
         atomic_store_explicit(&max_level, (int)level, memory_order_relaxed);
 }
 
-static bool is_wanted(enum log_level level) {
+static bool log_is_wanted(enum log_level level) {
         return (int)level <= atomic_load_explicit(&max_level, memory_order_relaxed);
 }
 
-static void compose(struct log_text *ret_text, enum log_level level, const char *subsystem, const char *format,
-                    va_list arguments) {
+static void log_compose(struct log_text *ret_text, enum log_level level, const char *subsystem, const char *format,
+                        va_list arguments) {
         bool journal = getenv("JOURNAL_STREAM") != NULL;
         bool terminal = !journal && isatty(STDERR_FILENO) && !getenv("NO_COLOR");
         char *line = ret_text->bytes, *message;
@@ -68,7 +68,7 @@ __attribute__((format(printf, 4, 5))) static void compose_words(struct log_text 
         va_list arguments;
 
         va_start(arguments, format);
-        compose(ret_text, level, subsystem, format, arguments);
+        log_compose(ret_text, level, subsystem, format, arguments);
         va_end(arguments);
 }
 
@@ -76,10 +76,10 @@ void log_line(enum log_level level, const char *subsystem, const char *format, .
         struct log_text text;
         va_list arguments;
 
-        if (!is_wanted(level))
+        if (!log_is_wanted(level))
                 return;
         va_start(arguments, format);
-        compose(&text, level, subsystem, format, arguments);
+        log_compose(&text, level, subsystem, format, arguments);
         va_end(arguments);
         writer_take(&text);
 }
@@ -96,20 +96,20 @@ void log_user_line(enum log_level level, uid_t user, const char *subsystem, cons
         struct log_text text;
         va_list arguments;
 
-        if (!is_wanted(level))
+        if (!log_is_wanted(level))
                 return;
         if (!limits_allow(&(struct log_kind){ level, subsystem, format, user }, clock_now_ns())) {
                 writer_wake();
                 return;
         }
         va_start(arguments, format);
-        compose(&text, level, subsystem, format, arguments);
+        log_compose(&text, level, subsystem, format, arguments);
         va_end(arguments);
         writer_take(&text);
 }
 
 /* What the writer says by itself: lines that nobody could take, and those that a user caused in excess. */
-static bool say_own(uint64_t n_lost, uint64_t now_ns, struct log_text *ret_text) {
+static bool log_say_own(uint64_t n_lost, uint64_t now_ns, struct log_text *ret_text) {
         struct log_left_out left_out;
 
         if (n_lost > 0)
@@ -123,7 +123,7 @@ static bool say_own(uint64_t n_lost, uint64_t now_ns, struct log_text *ret_text)
 }
 
 int log_start(struct why *why) {
-        int r = writer_start(say_own);
+        int r = writer_start(log_say_own);
 
         return r < 0 ? why_errno(why, r, "log: starting its thread") : 0;
 }

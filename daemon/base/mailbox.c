@@ -89,7 +89,7 @@ int mailbox_push(struct mailbox *mailbox, void *item) {
         return 0;
 }
 
-static void *take(struct mailbox *mailbox) {
+static void *mailbox_take(struct mailbox *mailbox) {
         struct mailbox_cell *cell = &mailbox->cells[mailbox->n_popped % mailbox->capacity];
         uint64_t turn = mailbox->n_popped / mailbox->capacity * 2;
         void *item;
@@ -119,11 +119,11 @@ static void arm(struct mailbox *mailbox) {
 }
 
 void *mailbox_pop(struct mailbox *mailbox) {
-        void *item = take(mailbox);
+        void *item = mailbox_take(mailbox);
 
         if (item)
                 return item;
 
         arm(mailbox);
-        return take(mailbox);
+        return mailbox_take(mailbox);
 }

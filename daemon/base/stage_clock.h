@@ -12,8 +12,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "daemon/base/base_trace.h"
 #include "daemon/base/stages.h"
-#include "daemon/base/trace.h"
 #include "proto/base/clock.h"
 
 struct stage_sum {

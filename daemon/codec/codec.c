@@ -8,9 +8,9 @@
 
 #include "daemon/codec/labels/one_hot.h"
 #include "daemon/codec/masks/array_mask.h"
-#include "daemon/codec/masks/planes.h"
+#include "daemon/codec/masks/mask_planes.h"
 #include "daemon/codec/pictures/shared.h"
-#include "daemon/codec/plugged/plugged.h"
+#include "daemon/codec/plugged/plugged_codec.h"
 #include "daemon/codec/sounds/sound_part.h"
 #include "daemon/codec/steps/views_step.h"
 #include "daemon/codec/tokens.h"
@@ -279,8 +279,8 @@ static int choose_gathered(struct codec *codec, const char *text, struct why *wh
         return codec->text ? 0 : why_errno(why, -ENOMEM, "pipeline");
 }
 
-static int choose(struct codec *codec, const struct source *source, const char *text, const struct codec_named *named,
-                  struct why *why) {
+static int codec_choose(struct codec *codec, const struct source *source, const char *text,
+                        const struct codec_named *named, struct why *why) {
         const char *plugins = text ? plugin_steps_find(text, 0) : NULL;
         const char *tokens = text ? token_steps_find(text) : NULL;
         int r = text && named ? plugin_steps_check_bare(text, named->plugins, why) : 0;
@@ -327,7 +327,7 @@ int codec_new(const struct source *source, uint32_t idx_field, uint32_t group, c
         codec->text = strdup("");
         if (!codec->text)
                 return why_errno(why, -ENOMEM, "pipeline");
-        r = choose(codec, source, text, named, why);
+        r = codec_choose(codec, source, text, named, why);
         if (r < 0)
                 return r;
         *ret_codec = TAKE_PTR(codec);
@@ -569,7 +569,7 @@ int codec_form(const struct codec *codec, const struct codec_terms *terms, struc
 
 /* ---- a sample -------------------------------------------------------------------------------------------------- */
 
-static void mark(struct codec_tools *tools, enum stage_id stage) {
+static void codec_mark(struct codec_tools *tools, enum stage_id stage) {
         if (stage != STAGE_OTHER)
                 stage_enter(&tools->clock, stage);
 }
@@ -578,14 +578,14 @@ int codec_open(const struct codec *codec, struct codec_tools *tools, const struc
                struct codec_opened *ret_opened, struct why *why) {
         ret_opened->is_absent = false;
         ret_opened->alone_bytes = ret_opened->made_bytes = 0;
-        mark(tools, codec->type->opening);
+        codec_mark(tools, codec->type->opening);
         tools->close = codec->type->close; /* or that of what it stands on, which is opened next */
         return codec->type->open(codec, tools, input, ret_opened, why);
 }
 
 int codec_render(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input, uint8_t *out,
                  struct why *why) {
-        mark(tools, codec->type->rendering);
+        codec_mark(tools, codec->type->rendering);
         return codec->type->render(codec, tools, input, out, why);
 }
 
@@ -686,7 +686,7 @@ size_t codec_tools_bytes(const struct codec_tools *tools) {
                (tools->seats ? plugin_seats_bytes(tools->seats) : 0);
 }
 
-static void trim(struct codec_memory *memory) {
+static void codec_trim(struct codec_memory *memory) {
         free(memory->bytes);
         *memory = (struct codec_memory){ 0 };
 }
@@ -695,13 +695,13 @@ void codec_tools_trim(struct codec_tools *tools) {
         decoder_trim(tools->decoder);
         workspace_trim(tools->workspace);
         if (!shared_is_ready(tools))
-                trim(&tools->shared.pixels);
-        trim(&tools->plan_memory);
-        trim(&tools->elements);
-        trim(&tools->rows);
-        trim(&tools->planes);
-        trim(&tools->whole);
-        trim(&tools->wave);
+                codec_trim(&tools->shared.pixels);
+        codec_trim(&tools->plan_memory);
+        codec_trim(&tools->elements);
+        codec_trim(&tools->rows);
+        codec_trim(&tools->planes);
+        codec_trim(&tools->whole);
+        codec_trim(&tools->wave);
         token_tools_trim(&tools->tokens);
         if (tools->seats)
                 plugin_seats_trim(tools->seats);

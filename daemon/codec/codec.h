@@ -19,7 +19,7 @@
 
 #include "daemon/augment/recipe.h"
 #include "daemon/base/stage_clock.h"
-#include "daemon/collate/layout.h"
+#include "daemon/collate/collate_layout.h"
 #include "daemon/data/source.h"
 #include "daemon/decode/decode.h"
 #include "proto/base/why.h"

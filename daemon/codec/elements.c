@@ -20,7 +20,7 @@ static enum field_coding coding_of(const struct codec *codec) {
 }
 
 /* The most bytes that one stored byte becomes. */
-static uint64_t growth(const struct codec *codec) {
+static uint64_t elements_growth(const struct codec *codec) {
         uint64_t size = dlp_dtype_bytes(codec->dtype), from_size = dlp_dtype_bytes(codec->field.dtype);
 
         if (coding_of(codec) == CODING_PLAIN)
@@ -43,12 +43,12 @@ static int elements_form(const struct codec *codec, const struct codec_terms *te
         ret_form->unit_bytes = dlp_dtype_bytes(codec->dtype);
         for (uint32_t i = 1; i < codec->n_dims; i++)
                 ret_form->unit_bytes *= (uint64_t)codec->shape[i];
-        return codec_form_ragged(codec, terms, growth(codec), ret_form, why);
+        return codec_form_ragged(codec, terms, elements_growth(codec), ret_form, why);
 }
 
 /* ---- how many, and of which shape ------------------------------------------------------------------------------ */
 
-static int refuse_shape_of(const struct json_numbers *numbers, const struct codec *codec, struct why *why) {
+static int elements_refuse_shape_of(const struct json_numbers *numbers, const struct codec *codec, struct why *why) {
         char is[64] = "", wanted[64] = "";
         size_t n_is = 0, n_wanted = 0;
 
@@ -89,7 +89,7 @@ static int measure_json(const struct codec *codec, const struct codec_input *inp
                 r = json_numbers_measure(ret_value->bytes, ret_value->n_bytes, ret_numbers, why);
         if (r < 0)
                 return r == -EINVAL || r == -ERANGE || r == -E2BIG ? -EBADMSG : r;
-        return has_shape(codec, ret_numbers) ? 0 : refuse_shape_of(ret_numbers, codec, why);
+        return has_shape(codec, ret_numbers) ? 0 : elements_refuse_shape_of(ret_numbers, codec, why);
 }
 
 static int measure_varints(const struct codec_input *input, uint64_t *ret_n, struct why *why) {
@@ -194,14 +194,14 @@ static void read_varints(const struct codec_input *input, int64_t *into) {
         }
 }
 
-static bool is_float(uint32_t dtype) {
+static bool elements_is_float(uint32_t dtype) {
         return dtype == DLP_DTYPE_FLOAT16 || dtype == DLP_DTYPE_BFLOAT16 || dtype == DLP_DTYPE_FLOAT32 ||
                dtype == DLP_DTYPE_FLOAT64;
 }
 
 /* Fills `into` with the elements as they are held. */
-static int gather(const struct codec *codec, const struct codec_input *input, uint8_t *into, uint32_t *ret_dtype,
-                  struct why *why) {
+static int elements_gather(const struct codec *codec, const struct codec_input *input, uint8_t *into,
+                           uint32_t *ret_dtype, struct why *why) {
         struct json_numbers numbers;
         struct json_token value;
         bool as_float;
@@ -213,7 +213,7 @@ static int gather(const struct codec *codec, const struct codec_input *input, ui
                 r = measure_json(codec, input, &value, &numbers, why);
                 if (r < 0)
                         return r;
-                as_float = numbers.kind == JSON_FLOAT || is_float(codec->dtype);
+                as_float = numbers.kind == JSON_FLOAT || elements_is_float(codec->dtype);
                 *ret_dtype = as_float ? DLP_DTYPE_FLOAT64 : DLP_DTYPE_INT64;
                 return json_numbers_read(value.bytes, value.n_bytes, as_float, into, numbers.n, why);
         case CODING_VARINTS:
@@ -241,7 +241,7 @@ static int elements_render(const struct codec *codec, struct codec_tools *tools,
         if (r == 0)
                 r = codec_memory_reserve(&tools->elements, n * sizeof(int64_t), why);
         if (r == 0)
-                r = gather(codec, input, tools->elements.bytes, &dtype, why);
+                r = elements_gather(codec, input, tools->elements.bytes, &dtype, why);
         if (r == 0)
                 r = convert(dtype, tools->elements.bytes, codec->dtype, out, n, why);
         return r == -ERANGE || r == -EINVAL ? -EBADMSG : r;

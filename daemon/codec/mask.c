@@ -11,7 +11,7 @@
 #include "daemon/codec/masks/array_mask.h"
 #include "daemon/codec/render.h"
 
-static enum dlp_dtype dtype_of(const struct codec *codec) {
+static enum dlp_dtype mask_dtype_of(const struct codec *codec) {
         enum dlp_dtype dtype = DLP_DTYPE_UINT8;
 
         recipe_mask_dtype(codec->recipe, &dtype);
@@ -20,13 +20,13 @@ static enum dlp_dtype dtype_of(const struct codec *codec) {
 
 static int mask_form(const struct codec *codec, const struct codec_terms *terms, struct field_form *ret_form,
                      struct why *why) {
-        uint64_t n_number = dlp_dtype_bytes(dtype_of(codec));
+        uint64_t n_number = dlp_dtype_bytes(mask_dtype_of(codec));
         uint32_t height = 0, width = 0;
         bool varies = recipe_output(codec->recipe, &height, &width) == RECIPE_VARIES;
         uint32_t most_height = 0, most_width = 0;
 
         (void)why;
-        ret_form->dtype = dtype_of(codec);
+        ret_form->dtype = mask_dtype_of(codec);
         ret_form->how = COLLATE_STACK;
         ret_form->n_dims = 2;
         ret_form->shape[0] = varies ? -1 : (int64_t)height;
@@ -49,7 +49,7 @@ static int open_numbers(const struct codec *codec, struct codec_tools *tools, st
         tools->is_wide = false;
         if (r != -ENOTSUP || decoder_as(tools->decoder, DECODE_WIDE, NULL) < 0)
                 return r;
-        if (dtype_of(codec) == DLP_DTYPE_UINT8)
+        if (mask_dtype_of(codec) == DLP_DTYPE_UINT8)
                 return why_set(why, -ENOTSUP,
                                "is a mask of 16 bits, and masks are delivered as uint8: begin the steps with "
                                "decode(mask=uint16), or with int32 or int64 in its place");
@@ -57,7 +57,7 @@ static int open_numbers(const struct codec *codec, struct codec_tools *tools, st
         return 0;
 }
 
-static bool is_array(const struct codec *codec) {
+static bool mask_is_array(const struct codec *codec) {
         return codec->field.kind == FIELD_VALUE;
 }
 
@@ -68,7 +68,7 @@ static int mask_open(const struct codec *codec, struct codec_tools *tools, const
         uint64_t n_pixels;
         int r;
 
-        if (is_array(codec))
+        if (mask_is_array(codec))
                 return array_mask_open(codec, tools, input, ret_opened, why);
         r = decoder_open(tools->decoder, input->bytes, input->n_bytes, &tools->info, why);
         if (r == 0 && (tools->info.width != input->lead_width || tools->info.height != input->lead_height))
@@ -88,7 +88,7 @@ static int mask_open(const struct codec *codec, struct codec_tools *tools, const
         ret_opened->height = tools->info.height;
         ret_opened->shape[0] = geometry->height;
         ret_opened->shape[1] = geometry->width;
-        ret_opened->n_bytes = n_pixels * dlp_dtype_bytes(dtype_of(codec));
+        ret_opened->n_bytes = n_pixels * dlp_dtype_bytes(mask_dtype_of(codec));
         ret_opened->need_bytes = decoder_need(tools->decoder, &geometry->source) + recipe_bytes_needed(geometry) +
                                  n_pixels * PIXEL_BYTES;
         return 0;
@@ -97,7 +97,7 @@ static int mask_open(const struct codec *codec, struct codec_tools *tools, const
 /* Three times the same number becomes the number. */
 static int render_narrow(const struct codec *codec, struct codec_tools *tools, uint8_t *out, struct why *why) {
         size_t n = (size_t)tools->geometry.height * tools->geometry.width;
-        bool is_byte = dtype_of(codec) == DLP_DTYPE_UINT8;
+        bool is_byte = mask_dtype_of(codec) == DLP_DTYPE_UINT8;
         uint8_t *pixels = tools->rows.bytes, *numbers = is_byte ? out : pixels;
         int r = render(tools->decoder, tools->workspace, &tools->geometry, pixels,
                        (size_t)tools->geometry.width * PIXEL_BYTES, why);
@@ -106,7 +106,7 @@ static int render_narrow(const struct codec *codec, struct codec_tools *tools, u
                 return r;
         for (size_t i = 0; i < n; i++)
                 numbers[i] = pixels[i * PIXEL_BYTES];
-        return is_byte ? 0 : convert(DLP_DTYPE_UINT8, numbers, dtype_of(codec), out, n, why);
+        return is_byte ? 0 : convert(DLP_DTYPE_UINT8, numbers, mask_dtype_of(codec), out, n, why);
 }
 
 static int render_wide(const struct codec *codec, struct codec_tools *tools, uint8_t *out, struct why *why) {
@@ -114,7 +114,7 @@ static int render_wide(const struct codec *codec, struct codec_tools *tools, uin
         int r = render(tools->decoder, tools->workspace, &tools->geometry, tools->rows.bytes,
                        tools->geometry.width * sizeof(uint16_t), why);
 
-        return r < 0 ? r : convert(DLP_DTYPE_UINT16, tools->rows.bytes, dtype_of(codec), out, n, why);
+        return r < 0 ? r : convert(DLP_DTYPE_UINT16, tools->rows.bytes, mask_dtype_of(codec), out, n, why);
 }
 
 /* Rows that follow one another: to where they are in a mask that is padded, the last one first. */
@@ -128,7 +128,7 @@ static int render_numbers(const struct codec *codec, struct codec_tools *tools, 
         size_t n = (size_t)tools->geometry.height * tools->geometry.width;
         int r;
 
-        if (is_array(codec))
+        if (mask_is_array(codec))
                 return array_mask_render(codec, tools, input, out, why);
         r = codec_memory_reserve(&tools->rows, n * PIXEL_BYTES, why);
         if (r < 0)
@@ -141,7 +141,7 @@ static int mask_render(const struct codec *codec, struct codec_tools *tools, con
         int r = render_numbers(codec, tools, input, out, why);
 
         if (r == 0 && input->row_stride > 0)
-                spread_rows(out, tools->geometry.height, tools->geometry.width * dlp_dtype_bytes(dtype_of(codec)),
+                spread_rows(out, tools->geometry.height, tools->geometry.width * dlp_dtype_bytes(mask_dtype_of(codec)),
                             input->row_stride);
         return r;
 }
@@ -152,7 +152,7 @@ static void mask_close(struct codec_tools *tools) {
 
 static int mask_refuse_room(const struct codec *codec, const struct codec_opened *opened, uint64_t room_bytes,
                             struct why *why) {
-        uint64_t n_number = dlp_dtype_bytes(dtype_of(codec)), n_room = room_bytes / n_number;
+        uint64_t n_number = dlp_dtype_bytes(mask_dtype_of(codec)), n_room = room_bytes / n_number;
 
         return why_set(
                 why, -EFBIG,

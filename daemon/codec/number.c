@@ -14,7 +14,7 @@ static int number_form(const struct codec *codec, const struct codec_terms *term
         return codec_form_ragged(codec, terms, sizeof(int64_t), ret_form, why);
 }
 
-static bool is_blank(uint8_t byte) {
+static bool number_is_blank(uint8_t byte) {
         return byte == ' ' || (byte >= '\t' && byte <= '\r');
 }
 
@@ -23,9 +23,9 @@ static bool read_int64(const uint8_t *bytes, size_t n_bytes, int64_t *ret_number
         size_t i = 0, n_digits = 0;
         int64_t number = 0, sign = 1;
 
-        while (n_bytes > 0 && is_blank(bytes[n_bytes - 1]))
+        while (n_bytes > 0 && number_is_blank(bytes[n_bytes - 1]))
                 n_bytes--;
-        while (i < n_bytes && is_blank(bytes[i]))
+        while (i < n_bytes && number_is_blank(bytes[i]))
                 i++;
         if (i < n_bytes && (bytes[i] == '-' || bytes[i] == '+'))
                 sign = bytes[i++] == '-' ? -1 : 1;

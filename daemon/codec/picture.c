@@ -40,7 +40,7 @@ static int picture_form(const struct codec *codec, const struct codec_terms *ter
 }
 
 /* What the decoder makes of the picture, for the mode of the pipeline. */
-static int open_as(const struct codec *codec, struct codec_tools *tools, struct why *why) {
+static int picture_open_as(const struct codec *codec, struct codec_tools *tools, struct why *why) {
         switch (recipe_format(codec->recipe)->mode) {
         case PIXELS_L:
                 return decoder_as(tools->decoder, DECODE_GREY, why);
@@ -60,7 +60,7 @@ static int open_decoder(const struct codec *codec, struct codec_tools *tools, co
                         struct why *why) {
         int r = decoder_open(tools->decoder, input->bytes, input->n_bytes, &tools->info, why);
 
-        return r < 0 ? r : open_as(codec, tools, why);
+        return r < 0 ? r : picture_open_as(codec, tools, why);
 }
 
 /* What rendering takes if it is not cut from a picture that is decoded already. */
@@ -122,7 +122,7 @@ static int picture_open(const struct codec *codec, struct codec_tools *tools, co
         return 0;
 }
 
-static void count_decoded(struct codec_tools *tools) {
+static void picture_count_decoded(struct codec_tools *tools) {
         tools->counts.n_decoded[decoder_decoded_by(tools->decoder)]++;
         if (decoder_handed_over(tools->decoder))
                 tools->counts.n_handed_over++;
@@ -139,7 +139,7 @@ static int render_alone(const struct codec *codec, struct codec_tools *tools, co
         else
                 r = turned_render(tools, tools->orientation, out, stride, why);
         if (r == 0)
-                count_decoded(tools);
+                picture_count_decoded(tools);
         return r;
 }
 
@@ -157,7 +157,7 @@ static int render_pixels(const struct codec *codec, struct codec_tools *tools, c
         if (was_ready)
                 tools->counts.n_shared++;
         else
-                count_decoded(tools);
+                picture_count_decoded(tools);
         return shared_cut(tools, &source, out, stride, why);
 }
 

@@ -8,13 +8,13 @@ struct rendering {
         size_t stride;
 };
 
-static int on_begin(void *userdata, struct why *why) {
+static int render_on_begin(void *userdata, struct why *why) {
         struct rendering *rendering = userdata;
 
         return recipe_begin(rendering->workspace, rendering->geometry, rendering->out, rendering->stride, why);
 }
 
-static int on_rows(void *userdata, const struct view *rows, struct why *why) {
+static int render_on_rows(void *userdata, const struct view *rows, struct why *why) {
         struct rendering *rendering = userdata;
 
         recipe_feed(rendering->workspace, rows);
@@ -29,7 +29,7 @@ int render(struct decoder *decoder, struct workspace *workspace, const struct ge
                 .out = out,
                 .stride = stride,
         };
-        struct row_sink sink = { .begin = on_begin, .take = on_rows, .userdata = &rendering };
+        struct row_sink sink = { .begin = render_on_begin, .take = render_on_rows, .userdata = &rendering };
         int r;
 
         if (geometry->is_copy)

@@ -210,8 +210,8 @@ void token_tools_trim(struct token_tools *tools) {
 /* ---- encoding -------------------------------------------------------------------------------------------------- */
 
 /* The text, in tools->fresh. Returns 0, JSON_ABSENT if there is none, or an error. */
-static int read_text(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
-                     struct why *why) {
+static int tokens_read_text(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
+                            struct why *why) {
         const struct codec *text = codec->tokens.text;
         struct grow *fresh = &tools->tokens.fresh;
         struct codec_opened opened;
@@ -242,8 +242,8 @@ static size_t wanted(const struct codec_tokens *tokens) {
         return (size_t)steps->max_length - n_special_of(tokens) + 1;
 }
 
-static int encode(const struct codec_tokens *tokens, struct token_tools *tools, struct wanting *wanting,
-                  struct token_text *into, struct why *why) {
+static int tokens_encode(const struct codec_tokens *tokens, struct token_tools *tools, struct wanting *wanting,
+                         struct token_text *into, struct why *why) {
         struct grow bytes = into->bytes;
         const uint32_t *found;
         size_t n;
@@ -265,7 +265,7 @@ static int encode(const struct codec_tokens *tokens, struct token_tools *tools, 
         return 0;
 }
 
-static struct token_text *place_of(const struct codec *codec, struct codec_tools *tools) {
+static struct token_text *tokens_place_of(const struct codec *codec, struct codec_tools *tools) {
         return &tools->tokens.texts[codec->tokens.serial % TOKEN_TEXTS_KEPT];
 }
 
@@ -279,7 +279,7 @@ static int find_tokens(const struct codec *codec, struct codec_tools *tools, con
                        bool tries, struct why *why) {
         const struct codec_tokens *tokens = &codec->tokens;
         struct grow_account *account = &tools->tokens.account;
-        struct token_text *kept = place_of(codec, tools);
+        struct token_text *kept = tokens_place_of(codec, tools);
         const struct grow *fresh = &tools->tokens.fresh;
         int r;
 
@@ -287,7 +287,7 @@ static int find_tokens(const struct codec *codec, struct codec_tools *tools, con
                 kept->newest = tokens->serial;
                 kept->n_cut = kept->n_doubled = 0;
         }
-        r = read_text(codec, tools, input, why);
+        r = tokens_read_text(codec, tools, input, why);
         if (r != 0 || (kept->serial == tokens->serial && kept->bytes.n == fresh->n &&
                        memcmp(kept->bytes.items, fresh->items, fresh->n) == 0))
                 return r;
@@ -296,7 +296,7 @@ static int find_tokens(const struct codec *codec, struct codec_tools *tools, con
                 return -ENOMEM;
         }
         stage_enter(&tools->clock, STAGE_TOKENS);
-        return encode(tokens, &tools->tokens, &tools->wanting, kept, why);
+        return tokens_encode(tokens, &tools->tokens, &tools->wanting, kept, why);
 }
 
 /* What to ask for. */
@@ -328,7 +328,7 @@ static int find_within(const struct codec *codec, struct codec_tools *tools, con
                 codec_tools_trim(tools);
         }
         if (allowed < input->most_bytes) {
-                *ret_need = more_bytes(input, place_of(codec, tools), tools->tokens.n_fresh);
+                *ret_need = more_bytes(input, tokens_place_of(codec, tools), tools->tokens.n_fresh);
                 return CODEC_NEEDS_MORE;
         }
         format_bytes(text, tools->tokens.n_fresh);
@@ -400,7 +400,7 @@ static int tokens_open(const struct codec *codec, struct codec_tools *tools, con
 
 /* ---- delivering ------------------------------------------------------------------------------------------------- */
 
-static uint8_t *put(const uint32_t *tokens, size_t n, bool is_int32, uint8_t *out) {
+static uint8_t *tokens_put(const uint32_t *tokens, size_t n, bool is_int32, uint8_t *out) {
         int64_t *wide = (int64_t *)(void *)out;
 
         if (is_int32) {
@@ -429,8 +429,8 @@ static int n_in_truth(const struct codec_tokens *tokens, struct token_tools *too
 /* Windows that are drawn are not counted: what one epoch leaves out another one has. To know how many tokens are
  * missing the whole text must be encoded, and that can cost many times what the delivered part does, so it is done for
  * some. A text that is left is counted when it is rendered again. */
-static int count_cut(const struct codec *codec, struct codec_tools *tools, struct token_text *text,
-                     const struct token_range *range, struct why *why) {
+static int tokens_count_cut(const struct codec *codec, struct codec_tools *tools, struct token_text *text,
+                            const struct token_range *range, struct why *why) {
         size_t n_made = n_found(codec, tools), n = n_made;
         uint64_t k = text->n_cut, weight;
         int r = 0;
@@ -453,7 +453,7 @@ static int tokens_render(const struct codec *codec, struct codec_tools *tools, c
                          uint8_t *out, struct why *why) {
         const struct codec_tokens *tokens = &codec->tokens;
         const struct frame *frame = tokenizer_frame(tokens->tokenizer);
-        struct token_text *text = place_of(codec, tools);
+        struct token_text *text = tokens_place_of(codec, tools);
         bool has_special = tokens->steps.has_special, is_int32 = tokens->steps.is_int32;
         struct token_range range;
         int r = text->serial == tokens->serial ? 0 : find_tokens(codec, tools, input, true, why);
@@ -461,12 +461,12 @@ static int tokens_render(const struct codec *codec, struct codec_tools *tools, c
         if (r != 0)
                 return r < 0 ? r : -EBADMSG; /* cannot be absent: it was there when it was opened */
         range = choose_range(codec, input, n_found(codec, tools));
-        r = count_cut(codec, tools, text, &range, why);
+        r = tokens_count_cut(codec, tools, text, &range, why);
         if (r < 0)
                 return r;
-        out = put(frame->before, has_special ? frame->n_before : 0, is_int32, out);
-        out = put((const uint32_t *)text->tokens.items + range.begin, range.n, is_int32, out);
-        put(frame->after, has_special ? frame->n_after : 0, is_int32, out);
+        out = tokens_put(frame->before, has_special ? frame->n_before : 0, is_int32, out);
+        out = tokens_put((const uint32_t *)text->tokens.items + range.begin, range.n, is_int32, out);
+        tokens_put(frame->after, has_special ? frame->n_after : 0, is_int32, out);
         return 0;
 }
 

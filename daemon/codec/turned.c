@@ -47,7 +47,8 @@ uint64_t turned_need(const struct geometry *geometry) {
 /* ---- upright rows ------------------------------------------------------------------------------------------------ */
 
 /* Row y of what is needed of the upright picture. */
-static void turn_row(const struct view *stored, const struct turn *turn, uint32_t y, uint32_t width, uint8_t *out) {
+static void turned_turn_row(const struct view *stored, const struct turn *turn, uint32_t y, uint32_t width,
+                            uint8_t *out) {
         uint32_t last_row = stored->height - 1, last_column = stored->width - 1;
 
         for (uint32_t x = 0; x < width; x++, out += PIXEL_BYTES) {
@@ -62,8 +63,8 @@ static void turn_row(const struct view *stored, const struct turn *turn, uint32_
 }
 
 /* Through the pipeline, some rows at a time. */
-static int feed(struct codec_tools *tools, const struct view *stored, const struct turn *turn, uint8_t *band,
-                uint8_t *out, size_t stride, struct why *why) {
+static int turned_feed(struct codec_tools *tools, const struct view *stored, const struct turn *turn, uint8_t *band,
+                       uint8_t *out, size_t stride, struct why *why) {
         const struct box *box = &tools->geometry.source;
         size_t row_bytes = (size_t)box->width * PIXEL_BYTES;
         int r = recipe_begin(tools->workspace, &tools->geometry, out, stride, why);
@@ -72,7 +73,7 @@ static int feed(struct codec_tools *tools, const struct view *stored, const stru
                 uint32_t n = box->height - first < BAND_ROWS ? box->height - first : BAND_ROWS;
 
                 for (uint32_t i = 0; i < n; i++)
-                        turn_row(stored, turn, first + i, box->width, band + i * row_bytes);
+                        turned_turn_row(stored, turn, first + i, box->width, band + i * row_bytes);
                 recipe_feed(tools->workspace,
                             &(struct view){ .pixels = band, .stride = row_bytes, .width = box->width, .height = n });
         }
@@ -85,9 +86,9 @@ static int run(struct codec_tools *tools, uint32_t orientation, const struct vie
         const struct turn *turn = &TURNS[orientation];
 
         if (!geometry->is_copy)
-                return feed(tools, stored, turn, band, out, stride, why);
+                return turned_feed(tools, stored, turn, band, out, stride, why);
         for (uint32_t y = 0; y < geometry->height; y++)
-                turn_row(stored, turn, y, geometry->width, out + y * stride);
+                turned_turn_row(stored, turn, y, geometry->width, out + y * stride);
         return 0;
 }
 
@@ -120,5 +121,5 @@ void turned_copy(uint32_t orientation, const uint8_t *pixels, uint32_t width, ui
 
         turned_size(orientation, &width, &height);
         for (uint32_t y = 0; y < height; y++)
-                turn_row(&stored, &TURNS[orientation], y, width, out + (size_t)y * width * PIXEL_BYTES);
+                turned_turn_row(&stored, &TURNS[orientation], y, width, out + (size_t)y * width * PIXEL_BYTES);
 }

@@ -7,7 +7,7 @@
 #include "daemon/codec/codec_type.h"
 
 /* Of one sample; of one row if the first dimension varies. */
-static uint64_t unit_bytes(const struct schema_field *field) {
+static uint64_t value_unit_bytes(const struct schema_field *field) {
         uint64_t n_bytes = dlp_dtype_bytes(field->dtype);
 
         for (uint32_t i = 0; i < field->n_dims; i++)
@@ -15,7 +15,7 @@ static uint64_t unit_bytes(const struct schema_field *field) {
         return n_bytes;
 }
 
-static bool varies(const struct schema_field *field) {
+static bool value_varies(const struct schema_field *field) {
         return field->n_dims > 0 && field->shape[0] < 0;
 }
 
@@ -26,26 +26,26 @@ static int value_form(const struct codec *codec, const struct codec_terms *terms
         ret_form->n_dims = codec->field.n_dims;
         memcpy(ret_form->shape, codec->field.shape, sizeof(ret_form->shape));
         ret_form->how = COLLATE_STACK;
-        if (!varies(&codec->field) && !codec->field.may_be_absent)
+        if (!value_varies(&codec->field) && !codec->field.may_be_absent)
                 return 0;
-        ret_form->unit_bytes = unit_bytes(&codec->field);
+        ret_form->unit_bytes = value_unit_bytes(&codec->field);
         return codec_form_ragged(codec, terms, 1, ret_form, why);
 }
 
 static int value_open(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
                       struct codec_opened *ret_opened, struct why *why) {
         const struct schema_field *field = &codec->field;
-        uint64_t unit = unit_bytes(field);
-        uint64_t n_bytes = field->is_stored ? input->n_bytes
-                           : varies(field)  ? source_length(input->source, input->sample, codec->idx_field)
-                                            : unit;
+        uint64_t unit = value_unit_bytes(field);
+        uint64_t n_bytes = field->is_stored      ? input->n_bytes
+                           : value_varies(field) ? source_length(input->source, input->sample, codec->idx_field)
+                                                 : unit;
 
         (void)tools;
-        if (varies(field) ? unit == 0 || n_bytes % unit != 0 : n_bytes != unit)
+        if (value_varies(field) ? unit == 0 || n_bytes % unit != 0 : n_bytes != unit)
                 return why_set(why, -EBADMSG, "has %llu bytes, its shape needs %s%llu", (unsigned long long)n_bytes,
-                               varies(field) ? "a multiple of " : "", (unsigned long long)unit);
+                               value_varies(field) ? "a multiple of " : "", (unsigned long long)unit);
         memcpy(ret_opened->shape, field->shape, field->n_dims * sizeof(field->shape[0]));
-        if (varies(field))
+        if (value_varies(field))
                 ret_opened->shape[0] = (int64_t)(n_bytes / unit);
         ret_opened->n_bytes = n_bytes;
         ret_opened->need_bytes = 0;
@@ -62,7 +62,7 @@ void codec_swap_elements(uint8_t *bytes, uint64_t n_bytes, uint64_t n_element) {
                 }
 }
 
-static void settle(const struct schema_field *field, uint8_t *row, uint64_t n_bytes) {
+static void value_settle(const struct schema_field *field, uint8_t *row, uint64_t n_bytes) {
         if (field->is_big_endian)
                 codec_swap_elements(row, n_bytes, dlp_dtype_bytes(field->dtype));
         if (field->dtype == DLP_DTYPE_BOOL) /* for C and torch a byte of 2 is neither true nor false */
@@ -72,7 +72,7 @@ static void settle(const struct schema_field *field, uint8_t *row, uint64_t n_by
 
 void codec_settle_row(const struct codec *codec, uint8_t *row) {
         if (codec->field.is_big_endian || codec->field.dtype == DLP_DTYPE_BOOL)
-                settle(&codec->field, row, unit_bytes(&codec->field));
+                value_settle(&codec->field, row, value_unit_bytes(&codec->field));
 }
 
 static int value_render(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
@@ -84,7 +84,7 @@ static int value_render(const struct codec *codec, struct codec_tools *tools, co
                 return 0;
         }
         memcpy(out, input->bytes, input->n_bytes);
-        settle(&codec->field, out, input->n_bytes);
+        value_settle(&codec->field, out, input->n_bytes);
         return 0;
 }
 

@@ -44,7 +44,7 @@ void collating_begin(struct collating *collating) {
 /* ---- places ---------------------------------------------------------------------------------------------------- */
 
 /* The first sample decides the shape. */
-static bool agree(struct collating *collating, uint32_t idx_field, const int64_t *shape, int64_t *ret_shape) {
+static bool collating_agree(struct collating *collating, uint32_t idx_field, const int64_t *shape, int64_t *ret_shape) {
         size_t n_bytes = collating->layout->fields[idx_field].form.n_dims * sizeof(*shape);
         bool is_same = true;
 
@@ -66,7 +66,7 @@ static bool agree_on_rows(struct collating *collating, uint32_t idx_field, const
 
         memcpy(row, shape, collating->layout->fields[idx_field].form.n_dims * sizeof(*row));
         row[0] = -1;
-        return agree(collating, idx_field, row, ret_shape);
+        return collating_agree(collating, idx_field, row, ret_shape);
 }
 
 static uint8_t *place_ragged(struct collating *collating, uint32_t idx_field, uint32_t idx_sample, uint64_t n_bytes) {
@@ -129,7 +129,7 @@ int collating_place(struct collating *collating, uint32_t idx_field, uint32_t id
                 *ret_bytes = place_ragged(collating, idx_field, idx_sample, n_bytes);
                 return 0;
         }
-        if (field->varies && !agree(collating, idx_field, shape, ret_shape))
+        if (field->varies && !collating_agree(collating, idx_field, shape, ret_shape))
                 return COLLATE_DIFFERS;
         *ret_bytes = collating->slot + field->offset + n_bytes * idx_sample;
         return 0;

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/collate/layout.h"
+#include "daemon/collate/collate_layout.h"
 
 struct pack_place;
 

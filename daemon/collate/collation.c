@@ -16,7 +16,7 @@ static const struct collation_type *const TYPES[] = {
         &COLLATION_MIXUP, &COLLATION_CUTMIX, &COLLATION_MIX,
 };
 
-static const struct collation_type *find_type(const char *word, size_t n) {
+static const struct collation_type *collation_find_type(const char *word, size_t n) {
         for (size_t i = 0; i < ARRAY_SIZE(TYPES); i++)
                 if (word_is(word, n, TYPES[i]->name))
                         return TYPES[i];
@@ -26,7 +26,7 @@ static const struct collation_type *find_type(const char *word, size_t n) {
 /* ---- finding it ------------------------------------------------------------------------------------------------ */
 
 /* With a first argument that has no name, or one of the step's own, it is the step. */
-static bool is_step(const struct collation_type *type, const char *arguments) {
+static bool collation_is_step(const struct collation_type *type, const char *arguments) {
         size_t n, blanks;
 
         if (*arguments != '(')
@@ -44,14 +44,14 @@ static bool is_step(const struct collation_type *type, const char *arguments) {
         return false;
 }
 
-static const struct collation_type *type_of(const char *text, const struct step_word *word) {
-        const struct collation_type *type = find_type(text + word->begin, word->n);
+static const struct collation_type *collation_type_of(const char *text, const struct step_word *word) {
+        const struct collation_type *type = collation_find_type(text + word->begin, word->n);
 
-        return type && type->of_step && is_step(type, text + word->begin + word->n) ? NULL : type;
+        return type && type->of_step && collation_is_step(type, text + word->begin + word->n) ? NULL : type;
 }
 
-static int read_word(const char *text, const struct step_word *word, const struct collation_type *type,
-                     struct collation *collation, struct why *why) {
+static int collation_read_word(const char *text, const struct step_word *word, const struct collation_type *type,
+                               struct collation *collation, struct why *why) {
         struct step_text reader = { .what = "pipeline", .text = text, .at = text + word->begin + word->n, .why = why };
         struct why detail;
         int r;
@@ -91,7 +91,7 @@ int collation_take(const char *text, size_t begin, size_t end, struct collation 
                                        "pipeline, column %zu: \"%.*s\" after %s, which says how samples become a batch "
                                        "and is the last step",
                                        word.begin + 1, word_shown(word.n), text + word.begin, type->name);
-                type = type_of(text, &word);
+                type = collation_type_of(text, &word);
                 before = found;
                 found = word;
                 if (is_mlm(text, &before) && type != &COLLATION_PAD)
@@ -108,9 +108,9 @@ int collation_take(const char *text, size_t begin, size_t end, struct collation 
         }
         collation = (struct collation){ .type = type, .column = found.begin + 1, .has_mlm = is_mlm(text, &before) };
         if (collation.has_mlm)
-                r = read_word(text, &before, &COLLATION_MLM, &collation, why);
+                r = collation_read_word(text, &before, &COLLATION_MLM, &collation, why);
         if (r == 0)
-                r = read_word(text, &found, type, &collation, why);
+                r = collation_read_word(text, &found, type, &collation, why);
         if (r < 0)
                 return r;
         *ret_steps_end = collation.has_mlm ? before.begin : found.begin;

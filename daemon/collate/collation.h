@@ -13,7 +13,7 @@
 
 #include <stddef.h>
 
-#include "daemon/collate/layout.h"
+#include "daemon/collate/collate_layout.h"
 #include "proto/base/why.h"
 
 struct collation_type;

@@ -12,7 +12,7 @@
 
 #define COUNT_MAX 2147483647ul /* also of both numbers of a size: their product stays in 64 bits */
 
-static unsigned count_arguments(const struct collation_type *type) {
+static unsigned collation_arguments_count_arguments(const struct collation_type *type) {
         unsigned n = 0;
 
         while (type->arguments[n].name)
@@ -24,13 +24,14 @@ static uint32_t *count_at(const struct collation *collation, const struct collat
         return (uint32_t *)(void *)((uint8_t *)(uintptr_t)collation + argument->offset);
 }
 
-static double *number_at(const struct collation *collation, const struct collation_argument *argument) {
+static double *collation_arguments_number_at(const struct collation *collation,
+                                             const struct collation_argument *argument) {
         return (double *)(void *)((uint8_t *)(uintptr_t)collation + argument->offset);
 }
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
-static int read_number(struct step_text *reader, double *ret_number) {
+static int collation_arguments_read_number(struct step_text *reader, double *ret_number) {
         char *after;
         double number = strtod(reader->at, &after);
 
@@ -41,7 +42,7 @@ static int read_number(struct step_text *reader, double *ret_number) {
         return 0;
 }
 
-static int read_whole(struct step_text *reader, unsigned long minimum, uint32_t *ret_count) {
+static int collation_arguments_read_whole(struct step_text *reader, unsigned long minimum, uint32_t *ret_count) {
         char *after;
         unsigned long count;
 
@@ -58,24 +59,25 @@ static int read_whole(struct step_text *reader, unsigned long minimum, uint32_t 
         return 0;
 }
 
-static int read_count(struct step_text *reader, uint32_t *ret_count) {
-        return read_whole(reader, 1, ret_count);
+static int collation_arguments_read_count(struct step_text *reader, uint32_t *ret_count) {
+        return collation_arguments_read_whole(reader, 1, ret_count);
 }
 
-static int read_list(struct step_text *reader, uint32_t *ret_n, uint32_t *ret_list) {
+static int collation_arguments_read_list(struct step_text *reader, uint32_t *ret_n, uint32_t *ret_list) {
         uint32_t n = 0;
         int r;
 
         do {
                 if (n == MLM_SPECIAL_MAX)
                         return step_text_refuse_here(reader, "the end of the list, which has 16 numbers at most");
-                r = read_whole(reader, 0, &ret_list[n++]);
+                r = collation_arguments_read_whole(reader, 0, &ret_list[n++]);
         } while (r == 0 && *reader->at == ':' && reader->at++);
         *ret_n = n;
         return r;
 }
 
-static int read_size(struct step_text *reader, const struct collation_argument *argument, uint32_t *ret_size) {
+static int collation_arguments_read_size(struct step_text *reader, const struct collation_argument *argument,
+                                         uint32_t *ret_size) {
         uint32_t size[2] = { 0, 0 };
         size_t n_word = word_length(reader->at);
         int r = 0;
@@ -88,11 +90,11 @@ static int read_size(struct step_text *reader, const struct collation_argument *
                 snprintf(expected, sizeof(expected), "%s, or a whole number", argument->word);
                 return step_text_refuse_here(reader, expected);
         } else {
-                r = read_count(reader, &size[0]);
+                r = collation_arguments_read_count(reader, &size[0]);
                 size[1] = size[0];
                 if (r == 0 && *reader->at == ':') {
                         reader->at++;
-                        r = read_count(reader, &size[1]);
+                        r = collation_arguments_read_count(reader, &size[1]);
                 }
         }
         if (r == 0)
@@ -100,17 +102,17 @@ static int read_size(struct step_text *reader, const struct collation_argument *
         return r;
 }
 
-static int read_shares(struct step_text *reader, double *ret_shares) {
+static int collation_arguments_read_shares(struct step_text *reader, double *ret_shares) {
         static const char EXPECTED[] = "two numbers from 0 to 1, the smaller one first, as in 0.2:0.8";
         const char *begin = reader->at;
         double shares[2] = { 0, 0 };
-        int r = read_number(reader, &shares[0]);
+        int r = collation_arguments_read_number(reader, &shares[0]);
 
         if (r == 0 && *reader->at != ':')
                 return step_text_refuse_here(reader, "\":\" and the larger number, as in 0.2:0.8");
         if (r == 0) {
                 reader->at++;
-                r = read_number(reader, &shares[1]);
+                r = collation_arguments_read_number(reader, &shares[1]);
         }
         if (r < 0)
                 return r;
@@ -122,7 +124,8 @@ static int read_shares(struct step_text *reader, double *ret_shares) {
         return 0;
 }
 
-static int read_choice(struct step_text *reader, const struct collation_argument *argument, uint32_t *ret_choice) {
+static int collation_arguments_read_choice(struct step_text *reader, const struct collation_argument *argument,
+                                           uint32_t *ret_choice) {
         size_t n = word_length(reader->at), n_names = 0, n_value = strcspn(reader->at, ",) \t\r\n");
         size_t choice = typed_find(reader->at, n_value, argument->choices, argument->n_choices);
         struct nearest nearest;
@@ -159,30 +162,32 @@ static int read_tensor_name(struct step_text *reader, char *ret_name) {
         return 0;
 }
 
-static int read_value(struct step_text *reader, const struct collation_argument *argument,
-                      struct collation *collation) {
+static int collation_arguments_read_value(struct step_text *reader, const struct collation_argument *argument,
+                                          struct collation *collation) {
         switch (argument->kind) {
         case COLLATION_NUMBER:
-                return read_number(reader, number_at(collation, argument));
+                return collation_arguments_read_number(reader, collation_arguments_number_at(collation, argument));
         case COLLATION_COUNT:
-                return read_count(reader, count_at(collation, argument));
+                return collation_arguments_read_count(reader, count_at(collation, argument));
         case COLLATION_WHOLE:
-                return read_whole(reader, 0, count_at(collation, argument));
+                return collation_arguments_read_whole(reader, 0, count_at(collation, argument));
         case COLLATION_LIST:
-                return read_list(reader, count_at(collation, argument), count_at(collation, argument) + 1);
+                return collation_arguments_read_list(reader, count_at(collation, argument),
+                                                     count_at(collation, argument) + 1);
         case COLLATION_NAME:
                 return read_tensor_name(reader, (char *)count_at(collation, argument));
         case COLLATION_SHARES:
-                return read_shares(reader, number_at(collation, argument));
+                return collation_arguments_read_shares(reader, collation_arguments_number_at(collation, argument));
         case COLLATION_SIZE:
-                return read_size(reader, argument, count_at(collation, argument));
+                return collation_arguments_read_size(reader, argument, count_at(collation, argument));
         default:
-                return read_choice(reader, argument, count_at(collation, argument));
+                return collation_arguments_read_choice(reader, argument, count_at(collation, argument));
         }
 }
 
-static int refuse_key(const struct step_text *reader, const struct collation_type *type, size_t n_word) {
-        unsigned n_arguments = count_arguments(type);
+static int collation_arguments_refuse_key(const struct step_text *reader, const struct collation_type *type,
+                                          size_t n_word) {
+        unsigned n_arguments = collation_arguments_count_arguments(type);
         struct nearest nearest;
         char names[160] = "";
 
@@ -199,7 +204,8 @@ static int refuse_key(const struct step_text *reader, const struct collation_typ
 }
 
 /* Leaves the reader at the value. */
-static int read_key(struct step_text *reader, const struct collation_type *type, unsigned *given, unsigned *ret_idx) {
+static int collation_arguments_read_key(struct step_text *reader, const struct collation_type *type, unsigned *given,
+                                        unsigned *ret_idx) {
         size_t n = word_length(reader->at);
         const char *equals = reader->at + n + strspn(reader->at + n, " \t");
 
@@ -208,9 +214,9 @@ static int read_key(struct step_text *reader, const struct collation_type *type,
                 *ret_idx = 0;
                 return 0;
         }
-        if (count_arguments(type) > 0 && (n == 0 || *equals != '='))
+        if (collation_arguments_count_arguments(type) > 0 && (n == 0 || *equals != '='))
                 return step_text_refuse_here(reader, "key=value");
-        for (unsigned i = 0; i < count_arguments(type); i++) {
+        for (unsigned i = 0; i < collation_arguments_count_arguments(type); i++) {
                 if (!word_is(reader->at, n, type->arguments[i].name))
                         continue;
                 if (*given & 1u << i)
@@ -222,7 +228,7 @@ static int read_key(struct step_text *reader, const struct collation_type *type,
                 step_text_skip_blanks(reader);
                 return 0;
         }
-        return refuse_key(reader, type, n);
+        return collation_arguments_refuse_key(reader, type, n);
 }
 
 int collation_read_arguments(struct step_text *reader, const struct collation_type *type, struct collation *collation) {
@@ -231,9 +237,9 @@ int collation_read_arguments(struct step_text *reader, const struct collation_ty
 
         r = *reader->at == '(' ? step_text_enter(reader) : 0;
         while (r > 0) {
-                r = read_key(reader, type, &given, &idx);
+                r = collation_arguments_read_key(reader, type, &given, &idx);
                 if (r == 0)
-                        r = read_value(reader, &type->arguments[idx], collation);
+                        r = collation_arguments_read_value(reader, &type->arguments[idx], collation);
                 if (r == 0)
                         r = step_text_after_argument(reader);
         }
@@ -243,7 +249,7 @@ int collation_read_arguments(struct step_text *reader, const struct collation_ty
 /* ---- printing -------------------------------------------------------------------------------------------------- */
 
 /* The shortest text that gives the same number. */
-static void print_number(double number, FILE *stream) {
+static void collation_arguments_print_number(double number, FILE *stream) {
         char text[32];
 
         for (int digits = 1; digits <= DBL_DECIMAL_DIG; digits++) {
@@ -255,30 +261,31 @@ static void print_number(double number, FILE *stream) {
 }
 
 static void print_shares(const double *shares, FILE *stream) {
-        print_number(shares[0], stream);
+        collation_arguments_print_number(shares[0], stream);
         fputs(":", stream);
-        print_number(shares[1], stream);
+        collation_arguments_print_number(shares[1], stream);
 }
 
 /* As it is where the text does not give it. */
 static bool is_nothing(const struct collation_argument *argument, const struct collation *collation) {
         if (argument->kind == COLLATION_NUMBER)
-                return isnan(*number_at(collation, argument));
+                return isnan(*collation_arguments_number_at(collation, argument));
         if (argument->kind == COLLATION_NAME)
                 return *(const char *)count_at(collation, argument) == '\0';
-        return argument->kind == COLLATION_SHARES ? !(number_at(collation, argument)[1] > 0)
+        return argument->kind == COLLATION_SHARES ? !(collation_arguments_number_at(collation, argument)[1] > 0)
                                                   : *count_at(collation, argument) == 0;
 }
 
-static void print_value(const struct collation_argument *argument, const struct collation *collation, FILE *stream) {
+static void collation_arguments_print_value(const struct collation_argument *argument,
+                                            const struct collation *collation, FILE *stream) {
         const uint32_t *count = count_at(collation, argument);
 
         if (argument->kind == COLLATION_NUMBER)
-                print_number(*number_at(collation, argument), stream);
+                collation_arguments_print_number(*collation_arguments_number_at(collation, argument), stream);
         else if (argument->kind == COLLATION_NAME)
                 fputs((const char *)count + 1, stream);
         else if (argument->kind == COLLATION_SHARES)
-                print_shares(number_at(collation, argument), stream);
+                print_shares(collation_arguments_number_at(collation, argument), stream);
         else if (argument->kind == COLLATION_LIST)
                 for (uint32_t i = 0; i < *count; i++)
                         fprintf(stream, "%s%u", i > 0 ? ":" : "", count[1 + i]);
@@ -296,11 +303,11 @@ void collation_print(const struct collation_type *type, const struct collation *
         bool is_first = true;
 
         fputs(type->name, stream);
-        for (unsigned i = 0; i < count_arguments(type); i++) {
+        for (unsigned i = 0; i < collation_arguments_count_arguments(type); i++) {
                 if (type->arguments[i].is_optional && is_nothing(&type->arguments[i], collation))
                         continue;
                 fprintf(stream, "%s%s=", is_first ? "(" : ", ", type->arguments[i].name);
-                print_value(&type->arguments[i], collation, stream);
+                collation_arguments_print_value(&type->arguments[i], collation, stream);
                 is_first = false;
         }
         fputs(is_first ? "" : ")", stream);

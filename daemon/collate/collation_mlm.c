@@ -12,7 +12,7 @@ static void init(struct collation *collation) {
         collation->mlm = (struct mlm_terms){ .mask = NOT_GIVEN, .p = 0.15, .masked = 0.8, .random = 0.1 };
 }
 
-static bool is_share(double number) {
+static bool collation_mlm_is_share(double number) {
         return number >= 0 && number <= 1;
 }
 
@@ -23,7 +23,8 @@ static int check(const struct collation *collation, struct why *why) {
                 return why_set(why, -EINVAL,
                                "it needs the token that hides others and the number of tokens, as in "
                                "mlm(mask=103, vocab=30522)");
-        if (!is_share(mlm->p) || !is_share(mlm->masked) || !is_share(mlm->random) || mlm->masked + mlm->random > 1)
+        if (!collation_mlm_is_share(mlm->p) || !collation_mlm_is_share(mlm->masked) ||
+            !collation_mlm_is_share(mlm->random) || mlm->masked + mlm->random > 1)
                 return why_set(why, -EINVAL,
                                "p is %g, masked %g and random %g; expected 0 to 1 each, and 1 at most for masked and "
                                "random together",

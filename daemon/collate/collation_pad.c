@@ -81,7 +81,7 @@ int collation_fill(const struct field_form *form, double value, double *ret_fill
         return 0;
 }
 
-static int check_labels(const struct field_form *form, struct why *why) {
+static int collation_pad_check_labels(const struct field_form *form, struct why *why) {
         double minimum, maximum;
 
         if (form->n_dims == 1 && collation_is_whole(form->dtype, &minimum, &maximum))
@@ -101,7 +101,7 @@ static int check_pictures(const struct padding_terms *pad, const struct field_fo
                        "limits both sides, as resize(short=800, max=1333), or say pad(max=HEIGHT:WIDTH)");
 }
 
-static int check_rows(const struct padding_terms *pad, const struct field_form *form, struct why *why) {
+static int collation_pad_check_rows(const struct padding_terms *pad, const struct field_form *form, struct why *why) {
         if (form->padded_dim > 0 && (pad->is_left || pad->truncates))
                 return why_set(why, -EINVAL, "is padded along its last dimension, on the right: leave %s out%s",
                                pad->is_left ? "side" : "truncate",
@@ -134,11 +134,11 @@ static int apply(const struct collation *collation, struct field_form *form, str
                 return why_set(why, -EINVAL, "is put together from several places and has one length: use stack");
         if (form->n_padded_dims == 0)
                 form->n_padded_dims = 1;
-        r = form->n_padded_dims > 1 ? check_pictures(pad, form, why) : check_rows(pad, form, why);
+        r = form->n_padded_dims > 1 ? check_pictures(pad, form, why) : collation_pad_check_rows(pad, form, why);
         if (r == 0)
                 r = collation_fill(form, pad->value, &fill, why);
         if (r == 0 && pad->labels != PADDING_LABELS_NONE)
-                r = check_labels(form, why);
+                r = collation_pad_check_labels(form, why);
         if (r < 0)
                 return r;
         form->how = COLLATE_PADDED;

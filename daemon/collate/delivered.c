@@ -57,8 +57,8 @@ int delivered_check(const struct field_form *form, const int64_t *shape, struct 
 }
 
 /* Where only a part of a row's room is real, rows are copied one by one. */
-static void copy_rows(const struct padded_layout *padded, const struct dlp_extent *extent, uint64_t row_stride,
-                      uint64_t plane_stride, const uint8_t *from, uint8_t *to) {
+static void delivered_copy_rows(const struct padded_layout *padded, const struct dlp_extent *extent,
+                                uint64_t row_stride, uint64_t plane_stride, const uint8_t *from, uint8_t *to) {
         uint64_t n_bytes = extent->n[1] * padded->element_bytes;
 
         for (uint64_t plane = 0; plane < padded->n_planes; plane++)
@@ -82,7 +82,7 @@ void delivered_copy(const struct field_layout *field, const int64_t *shape, cons
         if (row_stride > 0) {
                 struct dlp_extent extent = { { (uint64_t)shape[padded_dim], (uint64_t)shape[padded_dim + 1] } };
 
-                copy_rows(&field->padded, &extent, row_stride, plane_stride, from, to);
+                delivered_copy_rows(&field->padded, &extent, row_stride, plane_stride, from, to);
                 return;
         }
         if (plane_stride > 0) {

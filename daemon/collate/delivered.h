@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "daemon/collate/layout.h"
+#include "daemon/collate/collate_layout.h"
 #include "proto/base/why.h"
 
 /* Is the field a copy of what a function delivers? */

@@ -1,7 +1,7 @@
 #include "daemon/collate/mlm.h"
 
+#include "daemon/collate/collate_layout.h"
 #include "daemon/collate/elements.h"
-#include "daemon/collate/layout.h"
 #include "proto/order/philox.h"
 
 /* A stream of draws has 2^18 words, so long samples take several: each has a number, from 1 on, as the steps of a

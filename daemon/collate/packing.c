@@ -76,7 +76,7 @@ struct finishing {
         uint32_t n_seqlens;
 };
 
-static void begin_piece(struct finishing *f, uint64_t at) {
+static void packing_begin_piece(struct finishing *f, uint64_t at) {
         if (f->seqlens)
                 f->seqlens[f->n_seqlens++] = (int32_t)at;
 }
@@ -85,7 +85,7 @@ static void begin_piece(struct finishing *f, uint64_t at) {
 static void fill_gap(struct finishing *f, uint64_t at, uint64_t end) {
         if (at == end)
                 return;
-        begin_piece(f, at);
+        packing_begin_piece(f, at);
         for (uint64_t i = at; i < end; i++)
                 memcpy(f->slot + f->field->offset + i * f->n_element, &f->field->packed.pattern, f->n_element);
         memset(&f->positions[at], 0, (end - at) * sizeof(*f->positions));
@@ -108,7 +108,7 @@ static void label_piece(struct finishing *f, uint64_t at, uint32_t n) {
 }
 
 static void fill_piece(struct finishing *f, uint64_t at, uint32_t n, int32_t segment) {
-        begin_piece(f, at);
+        packing_begin_piece(f, at);
         for (uint32_t k = 0; k < n; k++) {
                 f->positions[at + k] = k;
                 f->segments[at + k] = segment;
@@ -118,7 +118,8 @@ static void fill_piece(struct finishing *f, uint64_t at, uint32_t n, int32_t seg
 }
 
 /* Samples that were left out are gaps. */
-static void fill_rows(struct finishing *f, const struct pack_place *places, uint32_t n_samples, uint32_t n_rows) {
+static void packing_fill_rows(struct finishing *f, const struct pack_place *places, uint32_t n_samples,
+                              uint32_t n_rows) {
         uint64_t at = 0;
         int32_t segment = 0;
         uint32_t row = 0;
@@ -139,13 +140,13 @@ static void fill_rows(struct finishing *f, const struct pack_place *places, uint
                 fill_gap(f, at, (row + 1) * f->size);
                 at = (row + 1) * f->size;
         }
-        begin_piece(f, n_rows * f->size);
+        packing_begin_piece(f, n_rows * f->size);
 }
 
 /* ---- the record ------------------------------------------------------------------------------------------------ */
 
-static void describe(const struct finishing *f, const char *what, enum dlp_dtype dtype, uint64_t offset,
-                     const int64_t *shape, uint32_t n_dims, struct dlp_tensor_record *tensor) {
+static void packing_describe(const struct finishing *f, const char *what, enum dlp_dtype dtype, uint64_t offset,
+                             const int64_t *shape, uint32_t n_dims, struct dlp_tensor_record *tensor) {
         char name[2 * DLP_TENSOR_NAME_MAX] = "";
 
         memset(tensor, 0, sizeof(*tensor));
@@ -166,17 +167,17 @@ static void describe_all(const struct finishing *f, uint32_t n_rows, struct dlp_
         const int64_t shape[] = { n_rows, (int64_t)f->size };
         const int64_t n_seqlens = f->n_seqlens;
 
-        describe(f, "", f->field->form.dtype, f->field->offset, shape, 2, tensors);
+        packing_describe(f, "", f->field->form.dtype, f->field->offset, shape, 2, tensors);
         tensors++->layout = DLP_PACKED;
-        describe(f, "_positions", DLP_DTYPE_INT64, packed->positions_offset, shape, 2, tensors++);
-        describe(f, "_segments", DLP_DTYPE_INT32, packed->segments_offset, shape, 2, tensors++);
+        packing_describe(f, "_positions", DLP_DTYPE_INT64, packed->positions_offset, shape, 2, tensors++);
+        packing_describe(f, "_segments", DLP_DTYPE_INT32, packed->segments_offset, shape, 2, tensors++);
         if (f->labels)
-                describe(f, "_labels", DLP_DTYPE_INT64, packed->labels_offset, shape, 2, tensors++);
+                packing_describe(f, "_labels", DLP_DTYPE_INT64, packed->labels_offset, shape, 2, tensors++);
         if (f->seqlens)
-                describe(f, "cu_seqlens", DLP_DTYPE_INT32, packed->seqlens_offset, &n_seqlens, 1, tensors);
+                packing_describe(f, "cu_seqlens", DLP_DTYPE_INT32, packed->seqlens_offset, &n_seqlens, 1, tensors);
 }
 
-static void *part_of(const struct finishing *f, uint64_t offset) {
+static void *packing_part_of(const struct finishing *f, uint64_t offset) {
         return f->slot + offset;
 }
 
@@ -188,13 +189,13 @@ void packing_finish(const struct field_layout *field, uint8_t *slot, const struc
                                .n_element = dlp_dtype_bytes(field->form.dtype) };
         uint32_t idx_places = field->idx_places;
 
-        f.positions = part_of(&f, field->packed.positions_offset);
-        f.segments = part_of(&f, field->packed.segments_offset);
+        f.positions = packing_part_of(&f, field->packed.positions_offset);
+        f.segments = packing_part_of(&f, field->packed.segments_offset);
         if (field->form.pack.labels != PADDING_LABELS_NONE)
-                f.labels = part_of(&f, field->packed.labels_offset);
+                f.labels = packing_part_of(&f, field->packed.labels_offset);
         if (field->form.pack.has_seqlens)
-                f.seqlens = part_of(&f, field->packed.seqlens_offset);
-        fill_rows(&f, places, n_samples, n_rows);
+                f.seqlens = packing_part_of(&f, field->packed.seqlens_offset);
+        packing_fill_rows(&f, places, n_samples, n_rows);
         describe_all(&f, n_rows, tensors);
         tensors[0].idx_places = idx_places;
 }

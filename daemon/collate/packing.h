@@ -17,7 +17,7 @@
  * the field's places. */
 #pragma once
 
-#include "daemon/collate/layout.h"
+#include "daemon/collate/collate_layout.h"
 
 /* Where a sample of a batch goes. */
 struct pack_place {

@@ -41,12 +41,12 @@ uint64_t padding_pattern(enum dlp_dtype dtype, double value) {
         }
 }
 
-static uint64_t round_up(uint64_t n, uint64_t multiple) {
+static uint64_t padding_round_up(uint64_t n, uint64_t multiple) {
         return (n + multiple - 1) / multiple * multiple;
 }
 
 /* The most elements that a sample may have in the k-th padded dimension; UINT64_MAX: its place's share decides. */
-static uint64_t limit_of(const struct field_form *form, uint64_t n_planes, uint64_t element_bytes, uint32_t k) {
+static uint64_t padding_limit_of(const struct field_form *form, uint64_t n_planes, uint64_t element_bytes, uint32_t k) {
         int64_t size = form->shape[form->padded_dim + k];
         uint64_t longest = UINT64_MAX;
 
@@ -76,14 +76,14 @@ void padding_plan(struct field_layout *field) {
         for (uint32_t i = end; i < form->n_dims; i++)
                 padded->element_bytes *= (uint64_t)form->shape[i];
         for (uint32_t k = 0; k < form->n_padded_dims; k++) {
-                uint64_t limit = limit_of(form, padded->n_planes, padded->element_bytes, k), share;
+                uint64_t limit = padding_limit_of(form, padded->n_planes, padded->element_bytes, k), share;
 
                 if (limit == UINT64_MAX) { /* only of one dimension: padding_takes_share() */
                         share = field->sample_bytes / (padded->n_planes * padded->element_bytes);
                         limit = share < form->pad.multiple ? share : share / form->pad.multiple * form->pad.multiple;
                 }
                 padded->limits[k] = limit;
-                padded->room[k] = round_up(limit > 0 ? limit : 1, form->pad.multiple);
+                padded->room[k] = padding_round_up(limit > 0 ? limit : 1, form->pad.multiple);
         }
         if (__builtin_mul_overflow(padded->room[0], padded->room[1], &field->sample_bytes) ||
             __builtin_mul_overflow(field->sample_bytes, padded->n_planes * padded->element_bytes, &field->sample_bytes))
@@ -163,41 +163,42 @@ static bool is_absent(const struct dlp_extent *extent) {
 }
 
 /* The number of elements; 0 if it is absent. */
-static uint64_t length_of(const struct dlp_extent *extent, uint32_t k) {
+static uint64_t padding_length_of(const struct dlp_extent *extent, uint32_t k) {
         return is_absent(extent) ? 0 : extent->n[k];
 }
 
-static uint64_t row_bytes(const struct padded_layout *padded) {
+static uint64_t padding_row_bytes(const struct padded_layout *padded) {
         return padded->room[1] * padded->element_bytes;
 }
 
-static uint64_t plane_bytes(const struct padded_layout *padded) {
-        return padded->room[0] * row_bytes(padded);
+static uint64_t padding_plane_bytes(const struct padded_layout *padded) {
+        return padded->room[0] * padding_row_bytes(padded);
 }
 
 uint64_t padding_row_stride(const struct field_layout *field) {
-        return field->form.how == COLLATE_PADDED && field->form.n_padded_dims > 1 ? row_bytes(&field->padded) : 0;
+        return field->form.how == COLLATE_PADDED && field->form.n_padded_dims > 1 ? padding_row_bytes(&field->padded)
+                                                                                  : 0;
 }
 
 uint64_t padding_plane_stride(const struct field_layout *field) {
         bool stays = field->form.n_padded_dims > 1 || field->form.padded_dim > 0;
 
-        return field->form.how == COLLATE_PADDED && stays ? plane_bytes(&field->padded) : 0;
+        return field->form.how == COLLATE_PADDED && stays ? padding_plane_bytes(&field->padded) : 0;
 }
 
 void padding_move(const struct field_layout *field, uint8_t *slot, const struct dlp_extent *extents, uint32_t from,
                   uint32_t to) {
         const struct padded_layout *padded = &field->padded;
-        uint64_t n_bytes = length_of(&extents[from], 0) * row_bytes(padded);
+        uint64_t n_bytes = padding_length_of(&extents[from], 0) * padding_row_bytes(padded);
         const uint8_t *begin = padding_at(field, slot, from, &extents[from]);
         uint8_t *into = padding_at(field, slot, to, &extents[from]);
 
         for (uint64_t i = 0; i < padded->n_planes && n_bytes > 0; i++)
-                memcpy(into + i * plane_bytes(padded), begin + i * plane_bytes(padded), n_bytes);
+                memcpy(into + i * padding_plane_bytes(padded), begin + i * padding_plane_bytes(padded), n_bytes);
         if (field->form.pad.labels == PADDING_LABELS_WRITTEN)
                 memcpy(padding_labels_at(field, slot, to, &extents[from]),
                        padding_labels_at(field, slot, from, &extents[from]),
-                       length_of(&extents[from], 0) * sizeof(int64_t));
+                       padding_length_of(&extents[from], 0) * sizeof(int64_t));
 }
 
 /* ---- a whole batch --------------------------------------------------------------------------------------------- */
@@ -212,23 +213,23 @@ struct finishing {
         uint64_t lengths[PADDED_DIMS_MAX];
 };
 
-static void measure(struct finishing *f) {
+static void padding_measure(struct finishing *f) {
         const struct padding_terms *terms = &f->field->form.pad;
 
         for (uint32_t k = 0; k < PADDED_DIMS_MAX; k++) {
                 uint64_t longest = 1;
 
                 for (uint32_t i = 0; i < f->n_samples; i++)
-                        if (length_of(&f->extents[i], k) > longest)
-                                longest = length_of(&f->extents[i], k);
+                        if (padding_length_of(&f->extents[i], k) > longest)
+                                longest = padding_length_of(&f->extents[i], k);
                 f->lengths[k] = k >= f->field->form.n_padded_dims ? 1
                                 : terms->to[k] > 0                ? f->padded->room[k]
-                                                                  : round_up(longest, terms->multiple);
+                                                                  : padding_round_up(longest, terms->multiple);
                 assert(f->lengths[k] <= f->padded->room[k]);
         }
 }
 
-static void fill(uint8_t *bytes, uint64_t n_bytes, uint64_t size, uint64_t pattern) {
+static void padding_fill(uint8_t *bytes, uint64_t n_bytes, uint64_t size, uint64_t pattern) {
         for (uint64_t i = 0; i < n_bytes; i += size)
                 switch (size) {
                 case 1:
@@ -247,21 +248,22 @@ static void fill(uint8_t *bytes, uint64_t n_bytes, uint64_t size, uint64_t patte
 
 /* Rows that are `stride` bytes apart until now: to where they are without gaps, and what is missing is filled. In this
  * sequence no row lands on one that is still to be moved. */
-static void join(const struct finishing *f, uint8_t *rows, uint64_t stride, uint64_t element_bytes, uint64_t size,
-                 uint64_t pattern) {
+static void padding_join(const struct finishing *f, uint8_t *rows, uint64_t stride, uint64_t element_bytes,
+                         uint64_t size, uint64_t pattern) {
         const struct padding_terms *terms = &f->field->form.pad;
         uint64_t length = f->lengths[0], was_before, before, n;
 
         for (uint32_t i = 0; i < f->n_samples; i++) {
                 uint8_t *row = rows + i * length * element_bytes;
 
-                n = length_of(&f->extents[i], 0);
+                n = padding_length_of(&f->extents[i], 0);
                 before = terms->is_left ? length - n : 0;
                 was_before = terms->is_left && terms->to[0] > 0 ? before : 0; /* padding_at() */
                 if (n > 0)
                         memmove(row + before * element_bytes, rows + i * stride + was_before * element_bytes,
                                 n * element_bytes);
-                fill(row + (terms->is_left ? 0 : n * element_bytes), (length - n) * element_bytes, size, pattern);
+                padding_fill(row + (terms->is_left ? 0 : n * element_bytes), (length - n) * element_bytes, size,
+                             pattern);
         }
 }
 
@@ -273,14 +275,15 @@ static void fill_around(const struct finishing *f) {
         for (uint32_t i = 0; i < f->n_samples; i++)
                 for (uint64_t plane = 0; plane < padded->n_planes; plane++) {
                         uint8_t *rows = f->slot + f->field->offset + f->field->sample_bytes * i +
-                                        plane * plane_bytes(padded);
-                        uint64_t n_rows = length_of(&f->extents[i], 0);
-                        uint64_t n_real = length_of(&f->extents[i], 1) * padded->element_bytes;
+                                        plane * padding_plane_bytes(padded);
+                        uint64_t n_rows = padding_length_of(&f->extents[i], 0);
+                        uint64_t n_real = padding_length_of(&f->extents[i], 1) * padded->element_bytes;
 
                         for (uint64_t y = 0; y < f->lengths[0]; y++) {
                                 uint64_t from = y < n_rows ? n_real : 0;
 
-                                fill(rows + y * row_bytes(padded) + from, line - from, size, padded->pattern);
+                                padding_fill(rows + y * padding_row_bytes(padded) + from, line - from, size,
+                                             padded->pattern);
                         }
                 }
 }
@@ -293,8 +296,8 @@ static void make_mask(const struct finishing *f) {
                 uint64_t n_rows = is_flat ? 1 : f->lengths[0], length = f->lengths[is_flat ? 0 : 1];
 
                 for (uint64_t y = 0; y < n_rows; y++, mask += length) {
-                        uint64_t n = is_flat || y < length_of(&f->extents[i], 0)
-                                             ? length_of(&f->extents[i], is_flat ? 0 : 1)
+                        uint64_t n = is_flat || y < padding_length_of(&f->extents[i], 0)
+                                             ? padding_length_of(&f->extents[i], is_flat ? 0 : 1)
                                              : 0;
 
                         memset(mask, is_left ? 0 : 1, is_left ? length - n : n);
@@ -312,7 +315,7 @@ static void make_labels(const struct finishing *f) {
         for (uint32_t i = 0; i < f->n_samples; i++) {
                 int64_t *labels = (int64_t *)(void *)(f->slot + f->padded->labels_offset) + i * length;
                 const uint8_t *row = f->slot + f->field->offset + i * length * size;
-                uint64_t n = length_of(&f->extents[i], 0), first = form->pad.is_left ? length - n : 0;
+                uint64_t n = padding_length_of(&f->extents[i], 0), first = form->pad.is_left ? length - n : 0;
 
                 for (uint64_t k = 0; k < length; k++)
                         labels[k] = k >= first && k + shift < first + n
@@ -323,7 +326,7 @@ static void make_labels(const struct finishing *f) {
 
 /* ---- the record ------------------------------------------------------------------------------------------------ */
 
-static void name_added(struct dlp_tensor_record *tensor, const char *field, const char *what) {
+static void padding_name_added(struct dlp_tensor_record *tensor, const char *field, const char *what) {
         char name[2 * DLP_TENSOR_NAME_MAX] = "";
 
         if (what[0] == COLLATION_WHOLE_NAME[0])
@@ -360,7 +363,7 @@ static void describe_extents(const struct finishing *f, struct dlp_tensor_record
 }
 
 /* The field's own tensor; `room` says how far apart what it has lies. */
-static void describe_field(const struct finishing *f, const uint64_t *room, struct dlp_tensor_record *tensor) {
+static void padding_describe_field(const struct finishing *f, const uint64_t *room, struct dlp_tensor_record *tensor) {
         const struct field_form *form = &f->field->form;
         int64_t sizes[FIELD_DIMS_MAX];
 
@@ -386,24 +389,24 @@ void padding_finish(const struct field_layout *field, uint8_t *slot, const struc
         uint64_t size = dlp_dtype_bytes(form->dtype);
         bool is_flat = form->n_padded_dims == 1 && form->padded_dim == 0;
 
-        measure(&f);
+        padding_measure(&f);
         if (is_flat)
-                join(&f, slot + field->offset, field->sample_bytes, field->padded.element_bytes, size,
-                     field->padded.pattern);
+                padding_join(&f, slot + field->offset, field->sample_bytes, field->padded.element_bytes, size,
+                             field->padded.pattern);
         else
                 fill_around(&f);
-        describe_field(&f, is_flat ? f.lengths : field->padded.room, &tensors[0]);
+        padding_describe_field(&f, is_flat ? f.lengths : field->padded.room, &tensors[0]);
         make_mask(&f);
-        name_added(&tensors[1], form->name, form->pad.mask[0] ? form->pad.mask : "mask");
+        padding_name_added(&tensors[1], form->name, form->pad.mask[0] ? form->pad.mask : "mask");
         describe_dense(&f, DLP_DTYPE_BOOL, field->padded.mask_offset, &tensors[1]);
         if (form->pad.labels == PADDING_LABELS_NONE)
                 return;
         if (form->pad.labels == PADDING_LABELS_WRITTEN)
-                join(&f, slot + field->padded.labels_offset, field->padded.room[0] * sizeof(int64_t), sizeof(int64_t),
-                     sizeof(int64_t), (uint64_t)(int64_t)LABEL_IGNORED);
+                padding_join(&f, slot + field->padded.labels_offset, field->padded.room[0] * sizeof(int64_t),
+                             sizeof(int64_t), sizeof(int64_t), (uint64_t)(int64_t)LABEL_IGNORED);
         else
                 make_labels(&f);
-        name_added(&tensors[2], form->name, "labels");
+        padding_name_added(&tensors[2], form->name, "labels");
         describe_dense(&f, DLP_DTYPE_INT64, field->padded.labels_offset, &tensors[2]);
         describe_extents(&f, &tensors[2]);
 }

@@ -14,7 +14,7 @@
  * nothing is real). At least one element of a batch is always there, also if all its samples are empty. */
 #pragma once
 
-#include "daemon/collate/layout.h"
+#include "daemon/collate/collate_layout.h"
 
 /* ---- when a rank attaches -------------------------------------------------------------------------------------- */
 

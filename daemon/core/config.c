@@ -48,7 +48,7 @@ static const char *key_hint(const cfg_t *cfg, const char *key, size_t n, struct 
         return nearest_hint(nearest);
 }
 
-static void on_error(cfg_t *cfg, const char *format, va_list arguments) {
+static void config_on_error(cfg_t *cfg, const char *format, va_list arguments) {
         char text[DLP_TEXT_MAX - 160];
         struct nearest nearest;
         const char *key;
@@ -89,7 +89,7 @@ static int on_dataset_value(cfg_t *section, cfg_opt_t *option) {
         return r < 0 ? -1 : 0;
 }
 
-static int read_dataset(cfg_t *section, struct dataset_setting *dataset, struct why *why) {
+static int config_read_dataset(cfg_t *section, struct dataset_setting *dataset, struct why *why) {
         const char *name = cfg_title(section);
         int r;
 
@@ -115,7 +115,7 @@ static int on_dataset(cfg_t *cfg, cfg_opt_t *option) {
         cfg_t *section = cfg_opt_getnsec(option, cfg_opt_size(option) - 1);
         struct dataset_setting dataset = { 0 };
         struct why why;
-        int r = read_dataset(section, &dataset, &why);
+        int r = config_read_dataset(section, &dataset, &why);
 
         dataset_setting_fini(&dataset);
         if (r < 0)
@@ -123,7 +123,7 @@ static int on_dataset(cfg_t *cfg, cfg_opt_t *option) {
         return r < 0 ? -1 : 0;
 }
 
-static int take_datasets(cfg_t *cfg, struct settings *settings, struct why *why) {
+static int config_take_datasets(cfg_t *cfg, struct settings *settings, struct why *why) {
         size_t n = cfg_size(cfg, "dataset");
         int r = 0;
 
@@ -131,8 +131,8 @@ static int take_datasets(cfg_t *cfg, struct settings *settings, struct why *why)
         if (!settings->datasets)
                 return why_errno(why, -ENOMEM, "datasets");
         for (size_t i = 0; i < n && r == 0; i++)
-                r = read_dataset(cfg_getnsec(cfg, "dataset", (unsigned)i), &settings->datasets[settings->n_datasets++],
-                                 why);
+                r = config_read_dataset(cfg_getnsec(cfg, "dataset", (unsigned)i),
+                                        &settings->datasets[settings->n_datasets++], why);
         return r;
 }
 
@@ -221,7 +221,7 @@ static void watch_values(cfg_t *cfg) {
         cfg_set_validate_func(cfg, "dataset", on_dataset);
 }
 
-static int parse(FILE *file, const char *path, struct settings *settings, struct why *why) {
+static int config_parse(FILE *file, const char *path, struct settings *settings, struct why *why) {
         cfg_opt_t options[OPTIONS_MAX + 3], dataset_options[OPTIONS_MAX + 1];
         size_t n = make_options(SETTINGS, N_SETTINGS, options);
         cfg_t *cfg;
@@ -235,7 +235,7 @@ static int parse(FILE *file, const char *path, struct settings *settings, struct
         cfg = cfg_init(options, CFGF_NONE);
         if (!cfg)
                 return why_errno(why, -ENOMEM, "%s", path);
-        cfg_set_error_function(cfg, on_error);
+        cfg_set_error_function(cfg, config_on_error);
         watch_values(cfg);
 
         parse_why.text[0] = '\0';
@@ -245,7 +245,7 @@ static int parse(FILE *file, const char *path, struct settings *settings, struct
         if (r == CFG_SUCCESS && !cfg_getstr(cfg, END_MARK))
                 r = why_set(why, -EINVAL, "%s: ends within a comment; a '*/' is missing", path);
         else if (r == CFG_SUCCESS)
-                r = take_datasets(cfg, settings, why);
+                r = config_take_datasets(cfg, settings, why);
         else if (strstr(parse_why.text, END_MARK))
                 r = why_set(why, -EINVAL, "%s: ends within a dataset section; a '}' is missing", path);
         else
@@ -267,7 +267,7 @@ int config_read(const char *path, struct settings *ret_settings, struct why *why
         file = fmemopen(text, strlen(text), "r");
         if (!file)
                 return why_errno(why, -errno, "%s", path);
-        r = parse(file, path, &settings, why);
+        r = config_parse(file, path, &settings, why);
         fclose(file);
         if (r == 0)
                 r = settings_complete(&settings, why);

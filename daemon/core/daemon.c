@@ -14,14 +14,14 @@
 #include "daemon/base/bytes.h"
 #include "daemon/base/cell/cell.h"
 #include "daemon/base/log.h"
-#include "daemon/base/machine/memory.h"
+#include "daemon/base/machine/machine_memory.h"
 #include "daemon/base/work/closer.h"
 #include "daemon/core/config.h"
+#include "daemon/core/core_private.h"
 #include "daemon/core/listen.h"
 #include "daemon/core/path_dataset.h"
-#include "daemon/core/private.h"
-#include "daemon/ctl/metrics/http.h"
-#include "daemon/ctl/server.h"
+#include "daemon/ctl/ctl_server.h"
+#include "daemon/ctl/metrics/metrics_http.h"
 #include "daemon/ctl/users/authority.h"
 #include "daemon/io/reader.h"
 #include "daemon/plugin/plugins.h"
@@ -124,7 +124,7 @@ static void begin_end(struct daemon *daemon, const char *why) {
                 event_base_loopbreak(daemon->base); /* no memory for the timer: end at once rather than never */
 }
 
-static void on_end(evutil_socket_t number, short what, void *userdata) {
+static void daemon_on_end(evutil_socket_t number, short what, void *userdata) {
         struct daemon *daemon = userdata;
 
         if (daemon->signalled) {
@@ -152,7 +152,7 @@ static void look_at_idleness(struct daemon *daemon) {
                 begin_end(daemon, "the socket is gone");
 }
 
-static void on_look(evutil_socket_t fd, short what, void *userdata) {
+static void daemon_on_look(evutil_socket_t fd, short what, void *userdata) {
         struct daemon *daemon = userdata;
 
         catalog_look(&daemon->catalog);
@@ -325,7 +325,7 @@ static int start_events(struct daemon *daemon, struct why *why) {
         const struct {
                 int number;
                 event_callback_fn handle;
-        } SIGNALS[] = { { SIGTERM, on_end }, { SIGINT, on_end }, { SIGHUP, on_reload } };
+        } SIGNALS[] = { { SIGTERM, daemon_on_end }, { SIGINT, daemon_on_end }, { SIGHUP, on_reload } };
         uint64_t watchdog_us;
 
         signal(SIGPIPE, SIG_IGN);
@@ -346,7 +346,7 @@ static int start_events(struct daemon *daemon, struct why *why) {
                                              on_background, daemon);
         daemon->drain_event = event_new(daemon->base, -1, EV_PERSIST, on_drain_tick, daemon);
         daemon->watchdog_event = event_new(daemon->base, -1, EV_PERSIST, on_watchdog, daemon);
-        daemon->look_event = event_new(daemon->base, -1, EV_PERSIST, on_look, daemon);
+        daemon->look_event = event_new(daemon->base, -1, EV_PERSIST, daemon_on_look, daemon);
         if (!daemon->background_event || !daemon->drain_event || !daemon->watchdog_event || !daemon->look_event ||
             event_add(daemon->background_event, NULL) < 0)
                 return why_set(why, -ENOMEM, "events");
@@ -534,7 +534,7 @@ static void free_events(struct daemon *daemon) {
 }
 
 /* Ends the process without freeing anything: a thread that hangs in the kernel still uses the memory. */
-static void leave(const char *what) {
+static void daemon_leave(const char *what) {
         log_error("core", "%s hangs in the kernel (a dead network mount?); ending without it", what);
         log_stop();
         _exit(EX_OSERR);
@@ -550,9 +550,9 @@ static int daemon_stop(struct daemon *daemon) {
                 catalog_cancel(&daemon->catalog);
         plugins_stop(daemon->plugins); /* neither workers nor an indexing wait for a process of theirs */
         if (daemon->background && background_stop(daemon->background) < 0)
-                leave("work in the background");
+                daemon_leave("work in the background");
         if (pipeline_stop(daemon->pipeline) < 0)
-                leave("a read");
+                daemon_leave("a read");
         if (daemon->server_started)
                 server_fini(&daemon->server);
         if (daemon->catalog_started)

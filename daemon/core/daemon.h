@@ -10,7 +10,7 @@ struct private_daemon;
 struct daemon_options {
         const char *config_path;        /* read again on SIGHUP; NULL: there is none */
         bool socket_is_fixed;           /* the command line named the socket */
-        struct private_daemon *private; /* core/private.h; NULL: it was not started by its users */
+        struct private_daemon *private; /* core/core_private.h; NULL: it was not started by its users */
 };
 
 /* Serves until it is told to end. `settings` are taken over. Returns an exit code (sysexits.h): 0 ended on request,

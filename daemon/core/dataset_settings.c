@@ -9,8 +9,8 @@
 #include "daemon/data/format_tell.h"
 #include "daemon/data/scanner.h"
 #include "daemon/staging/record/origin_kind.h"
-#include "daemon/staging/record/place.h"
-#include "daemon/staging/record/steps.h"
+#include "daemon/staging/record/record_place.h"
+#include "daemon/staging/record/record_steps.h"
 #include "proto/base/cleanup.h"
 
 #define AT(field) offsetof(struct dataset_setting, field)
@@ -21,7 +21,7 @@ static int check_path(const char *text, struct why *why) {
         return why_set(why, -EINVAL, "\"%s\" is not allowed; write an absolute path", text);
 }
 
-static int check_file(const char *text, struct why *why) {
+static int dataset_settings_check_file(const char *text, struct why *why) {
         if (text[0] == '/')
                 return 0;
         return why_set(why, -EINVAL, "\"%s\" is not allowed; write the file's absolute path", text);
@@ -145,9 +145,10 @@ const struct setting DATASET_SETTINGS[] = {
         { "addressing", SETTING_CHOICE, AT(addressing), "auto", 0, 0, "auto path virtual", "", true,
           "where the bucket is named: in the path or in the host's name; auto: in the path if there is an endpoint" },
         { "credentials", SETTING_OPTIONAL, AT(credentials), "", 0, PATH_MAX - 1, NULL, "path", true,
-          "a file with the keys for the origin; only its owner may be able to read it", check_file },
+          "a file with the keys for the origin; only its owner may be able to read it", dataset_settings_check_file },
         { "ca_file", SETTING_OPTIONAL, AT(ca_file), "", 0, PATH_MAX - 1, NULL, "path", true,
-          "certificates of the authorities that vouch for the origin; empty: the system's", check_file },
+          "certificates of the authorities that vouch for the origin; empty: the system's",
+          dataset_settings_check_file },
         { "connections", SETTING_NUMBER, AT(connections), "16", 1, 256, NULL, "connections", true,
           "to the origin at once, from each node" },
         { "unpack", SETTING_CHOICE, AT(unpack), "auto", 0, 0, "auto yes no", "", true,
@@ -169,7 +170,7 @@ const size_t N_DATASET_SETTINGS = ARRAY_SIZE(DATASET_SETTINGS);
 
 /* Do URL and kind match? The target of a file: URL is not checked: it may be on another machine's disk, and a check
  * might hang. */
-static int check_kind(const struct dataset_setting *dataset, struct why *why) {
+static int dataset_settings_check_kind(const struct dataset_setting *dataset, struct why *why) {
         bool is_local = strncmp(dataset->origin, "file:", 5) == 0;
         struct why reason;
         const char *kind;
@@ -244,7 +245,7 @@ int dataset_setting_complete(struct dataset_setting *dataset, struct why *why) {
                                "merge: a dataset with an origin is a folder, and with merge the path names archives; "
                                "leave out merge or origin");
         r = place_init(&place, dataset->path, &reason);
-        return r < 0 ? why_set(why, r, "path: %s", reason.text) : check_kind(dataset, why);
+        return r < 0 ? why_set(why, r, "path: %s", reason.text) : dataset_settings_check_kind(dataset, why);
 }
 
 void dataset_setting_fini(struct dataset_setting *dataset) {

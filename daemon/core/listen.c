@@ -47,7 +47,7 @@ static int take_passed(int *ret_fd, struct why *why) {
 }
 
 /* Is the locked file still the one at the path? Its last owner may have removed it in between. */
-static bool is_same_file(int fd, const char *path) {
+static bool listen_is_same_file(int fd, const char *path) {
         struct stat mine, there;
 
         return fstat(fd, &mine) == 0 && stat(path, &there) == 0 && mine.st_ino == there.st_ino &&
@@ -67,7 +67,7 @@ int listener_lock(const struct listener_kind *kind, const char *path, int *ret_f
                         return why_errno(why, -errno, "%s: %s", kind->setting, lock);
                 if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
                         poll(NULL, 0, LOCK_MS);
-                } else if (is_same_file(fd, lock)) {
+                } else if (listen_is_same_file(fd, lock)) {
                         *ret_fd = take_fd(&fd);
                         return 0;
                 }
@@ -163,7 +163,7 @@ void listener_close(struct listener *listener) {
         if (listener_is_there(listener)) /* otherwise it is another daemon's by now */
                 unlink(listener->path);
         snprintf(lock, sizeof(lock), "%s.lock", listener->path);
-        if (is_same_file(listener->lock_fd, lock))
+        if (listen_is_same_file(listener->lock_fd, lock))
                 unlink(lock); /* while it is locked: afterwards it could be a successor's */
         close(listener->lock_fd);
         free(listener->path);

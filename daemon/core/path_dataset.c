@@ -15,7 +15,7 @@ static const char *const NOT_OF_PATHS[] = {
         "sharing", "stall_timeout", "allow",       "weight",       "links",
 };
 
-static int take(struct dataset_setting *dataset, const char *key, const char *value, struct why *why) {
+static int path_dataset_take(struct dataset_setting *dataset, const char *key, const char *value, struct why *why) {
         const struct setting *setting = setting_find(DATASET_SETTINGS, N_DATASET_SETTINGS, key);
         const char *const *now;
 
@@ -44,7 +44,7 @@ static int take_option(struct dataset_setting *dataset, const char *option, stru
                 return why_errno(why, -ENOMEM, "options");
         if (!equals)
                 return why_set(why, -EINVAL, "\"%s\" is not KEY=VALUE", option);
-        return take(dataset, key, equals + 1, why);
+        return path_dataset_take(dataset, key, equals + 1, why);
 }
 
 /* What tells it apart from other datasets at its path, in the order of the table. */

@@ -150,7 +150,7 @@ static bool is_choice(const char *choices, const char *text) {
         return false;
 }
 
-static bool is_text(const struct setting *setting) {
+static bool settings_is_text(const struct setting *setting) {
         switch (setting->kind) {
         case SETTING_TEXT:
         case SETTING_OPTIONAL:
@@ -194,7 +194,8 @@ static int parse_text(const struct setting *setting, char **value, const char *t
         return 0;
 }
 
-static int parse_number(const struct setting *setting, const char *text, uint64_t *ret_value, struct why *why) {
+static int settings_parse_number(const struct setting *setting, const char *text, uint64_t *ret_value,
+                                 struct why *why) {
         char *end;
         unsigned long long value;
 
@@ -209,7 +210,7 @@ static int parse_number(const struct setting *setting, const char *text, uint64_
         return 0;
 }
 
-static int parse_size(const struct setting *setting, uint64_t *value, const char *text, struct why *why) {
+static int settings_parse_size(const struct setting *setting, uint64_t *value, const char *text, struct why *why) {
         uint64_t number;
 
         if (parse_bytes(text, &number) < 0)
@@ -239,12 +240,12 @@ int setting_parse(const struct setting *setting, void *fields, const char *text,
                 return parse_text(setting, value, text, why);
         case SETTING_NUMBER:
         case SETTING_COUNT:
-                r = parse_number(setting, text, &number, why);
+                r = settings_parse_number(setting, text, &number, why);
                 if (r == 0)
                         *(uint64_t *)value = number;
                 return r;
         case SETTING_SIZE:
-                return parse_size(setting, value, text, why);
+                return settings_parse_size(setting, value, text, why);
         case SETTING_FLAG:
                 if (strcmp(text, "yes") != 0 && strcmp(text, "no") != 0)
                         return why_set(why, -EINVAL, "%s: \"%s\" is not allowed; choose one of: yes no", setting->name,
@@ -258,7 +259,7 @@ int setting_parse(const struct setting *setting, void *fields, const char *text,
 const char *setting_value(const struct setting *setting, const void *fields, char buffer[32]) {
         const void *value = field(setting, fields);
 
-        if (is_text(setting))
+        if (settings_is_text(setting))
                 return *(char *const *)value ? *(char *const *)value : "";
         if (setting->kind == SETTING_FLAG)
                 return *(const bool *)value ? "yes" : "no";
@@ -276,7 +277,7 @@ const struct setting *setting_find(const struct setting *rows, size_t n_rows, co
 static bool is_set(const struct setting *setting, const void *fields) {
         const void *value = field(setting, fields);
 
-        if (is_text(setting))
+        if (settings_is_text(setting))
                 return *(char *const *)value != NULL;
         return setting->kind == SETTING_FLAG || *(const uint64_t *)value != 0; /* the default of a flag is "no" */
 }
@@ -296,13 +297,13 @@ int settings_fill(const struct setting *rows, size_t n_rows, void *fields, struc
 
 void settings_free_texts(const struct setting *rows, size_t n_rows, void *fields) {
         for (size_t i = 0; i < n_rows; i++)
-                if (is_text(&rows[i])) {
+                if (settings_is_text(&rows[i])) {
                         free(*(char **)field(&rows[i], fields));
                         *(char **)field(&rows[i], fields) = NULL;
                 }
 }
 
-static char *find_index_dir(void) {
+static char *settings_find_index_dir(void) {
         const char *cache = getenv("CACHE_DIRECTORY"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
         char *path = NULL;
         int n;
@@ -324,12 +325,12 @@ int settings_complete(struct settings *settings, struct why *why) {
         if (r < 0)
                 return r;
         if (!settings->index_dir)
-                settings->index_dir = find_index_dir();
+                settings->index_dir = settings_find_index_dir();
         return settings->index_dir ? 0 : why_errno(why, -ENOMEM, "index_dir");
 }
 
 void settings_make_cache(const struct settings *settings) {
-        _cleanup_(freep) char *path = find_index_dir();
+        _cleanup_(freep) char *path = settings_find_index_dir();
 
         if (!path || strcmp(path, settings->index_dir) != 0)
                 return; /* do not create an administrator's folder: it may be missing because its disk is not mounted */

@@ -28,7 +28,7 @@ struct dataset_setting {
         /* Staging: without an origin these have no effect. */
         char *origin;                                                 /* URL; "": the dataset is already at `path` */
         char *origin_kind;                                            /* staging/record/origin_kind.h; "auto" */
-        char *endpoint, *region, *addressing, *credentials, *ca_file; /* staging/fetch/http.h */
+        char *endpoint, *region, *addressing, *credentials, *ca_file; /* staging/fetch/fetch_http.h */
         int64_t connections;                                          /* 16 */
         char *unpack;                                                 /* "auto", "yes", "no" */
         uint64_t unpack_limit;                                        /* bytes; 0: a hundred times the archive */

@@ -48,7 +48,7 @@ static void tell_and_close(int fd, uid_t user) {
         closer_end_connection(fd, user);
 }
 
-static uid_t user_of(int fd) {
+static uid_t accept_user_of(int fd) {
         struct ucred peer = { .uid = (uid_t)-1 };
         socklen_t n = sizeof(peer);
 
@@ -64,7 +64,7 @@ static bool turn_away(struct server *server) {
         closep(&server->spare_fd);
         fd = accept4(server->options.listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0)
-                tell_and_close(fd, user_of(fd));
+                tell_and_close(fd, accept_user_of(fd));
         server->spare_fd = fcntl(server->options.listen_fd, F_DUPFD_CLOEXEC, 0);
         return fd >= 0;
 }

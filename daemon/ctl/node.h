@@ -1,7 +1,7 @@
 /* ctl/node.h: the numbers of the node, for people. */
 #pragma once
 
-#include "daemon/ctl/server.h"
+#include "daemon/ctl/ctl_server.h"
 #include "proto/frame.h"
 
 /* Fills an initialised message. Main thread. */

@@ -18,7 +18,7 @@ static int descriptor_of(struct msghdr *message) {
 }
 
 /* With a descriptor of ours, dropping the packet's one is not the end of it. */
-static int drop_first(int fd) {
+static int packet_drop_first(int fd) {
         char byte;
 
         return recv(fd, &byte, 1, MSG_DONTWAIT) < 0 ? -errno : 0;
@@ -47,7 +47,8 @@ int packet_receive(int fd, uid_t user, void *buffer, size_t capacity, size_t *re
         else if (message.msg_flags & MSG_CTRUNC)
                 r = -EPROTO;
         else
-                r = n == 0 ? -ENOTCONN : drop_first(fd); /* descriptors may come even with a packet of no bytes */
+                r = n == 0 ? -ENOTCONN
+                           : packet_drop_first(fd); /* descriptors may come even with a packet of no bytes */
         if (r < 0) {
                 if (sent_fd >= 0)
                         closer_close(sent_fd, user);

@@ -10,14 +10,14 @@
 
 #include "daemon/base/log.h"
 #include "daemon/base/work/closer.h"
+#include "daemon/ctl/ctl_progress.h"
+#include "daemon/ctl/ctl_trace.h"
 #include "daemon/ctl/handlers.h"
 #include "daemon/ctl/metrics/told.h"
 #include "daemon/ctl/packet.h"
-#include "daemon/ctl/progress.h"
-#include "daemon/ctl/trace.h"
 #include "daemon/ctl/users/access.h"
 #include "daemon/ctl/users/turns.h"
-#include "daemon/ctl/work/work.h"
+#include "daemon/ctl/work/ctl_work.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/text.h"
@@ -208,7 +208,7 @@ static void read_packets(struct session *session) {
         }
 }
 
-static void on_readable(evutil_socket_t fd, short what, void *userdata) {
+static void session_on_readable(evutil_socket_t fd, short what, void *userdata) {
         struct session *session = userdata;
         uint64_t begun_ns = clock_thread_ns();
 
@@ -240,7 +240,7 @@ static void watch_process(struct session *session) {
                 event_add(session->process_event, NULL);
 }
 
-static void say_why(struct session *session, int error, const char *reason) {
+static void session_say_why(struct session *session, int error, const char *reason) {
         Dlp__Reply reply = DLP__REPLY__INIT;
         Dlp__Error body = DLP__ERROR__INIT;
         char text[DLP_TEXT_MAX];
@@ -256,7 +256,7 @@ static void say_why(struct session *session, int error, const char *reason) {
 
 /* Stops listening to socket and process, and shuts the connection down so that the client learns of the end now:
  * duplicates of the socket (the stream has one) may live a moment longer. */
-static void hang_up(struct session *session) {
+static void session_hang_up(struct session *session) {
         event_free(session->event);
         session->event = NULL;
         if (session->leaving)
@@ -296,10 +296,10 @@ static void close_because(struct session *session, int error, const char *reason
         if (session->closed)
                 return;
         if (reason)
-                say_why(session, error, reason);
+                session_say_why(session, error, reason);
         session->closed = true;
         atomic_store_explicit(&session->is_unwanted, true, memory_order_relaxed);
-        hang_up(session);
+        session_hang_up(session);
         work_session_ends(session, reason);
         if (session->state != SESSION_ATTACHING) /* otherwise its place in the job is kept until attach_done() */
                 session_give_back(session);
@@ -310,7 +310,7 @@ void session_close(struct session *session, const char *reason) {
         close_because(session, session->server->draining ? -ESHUTDOWN : -EPROTO, reason);
 }
 
-static void begin(struct session *session) {
+static void session_begin(struct session *session) {
         struct server *server = session->server;
         struct why why;
         int r;
@@ -339,7 +339,7 @@ void session_open(struct server *server, int fd) {
         session_user(session); /* starts the lookup now, so that the name is known when it is needed */
         snprintf(session->client, sizeof(session->client), "?");
 
-        session->event = event_new(server->options.base, fd, EV_READ | EV_PERSIST, on_readable, session);
+        session->event = event_new(server->options.base, fd, EV_READ | EV_PERSIST, session_on_readable, session);
         if (!session->event || event_add(session->event, NULL) < 0) {
                 if (session->event)
                         event_free(session->event);
@@ -348,7 +348,7 @@ void session_open(struct server *server, int fd) {
                 close(fd);
                 return;
         }
-        begin(session);
+        session_begin(session);
         turn_end(session, begun_ns);
 }
 

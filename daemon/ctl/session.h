@@ -10,9 +10,9 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#include "daemon/base/machine/process.h"
+#include "daemon/base/machine/machine_process.h"
 #include "daemon/base/queue.h"
-#include "daemon/ctl/server.h"
+#include "daemon/ctl/ctl_server.h"
 #include "daemon/ctl/users/authority.h"
 #include "daemon/ctl/users/user_names.h"
 #include "proto/frame.h"

@@ -1,6 +1,6 @@
 /* A rank that gets no batch asks what it waits for. */
+#include "daemon/ctl/ctl_progress.h"
 #include "daemon/ctl/handlers.h"
-#include "daemon/ctl/progress.h"
 
 void handle_wait(struct session *session, const Dlp__Request *request) {
         Dlp__Reply reply = DLP__REPLY__INIT;

@@ -138,8 +138,8 @@ int dataset_index_path(const char *index_dir, const char *name, char ret_path[PA
 
 /* Returns 0 with the index; a positive DATASET_BUILT or DATASET_REBUILT if one must be made, with the reason in
  * `ret_reason`; or an errno. */
-static int load(const struct dataset *dataset, const char *index_path, const struct format *format,
-                struct budget *budget, struct source **ret_index, struct why *ret_reason, struct why *why) {
+static int dataset_load(const struct dataset *dataset, const char *index_path, const struct format *format,
+                        struct budget *budget, struct source **ret_index, struct why *ret_reason, struct why *why) {
         _cleanup_(source_closep) struct source *index = NULL;
         int r;
 
@@ -210,8 +210,8 @@ static int keep_in_memory(struct index_builder *builder, const char *name, struc
                      : index_open_fd(fd, name, budget, ret_index, why);
 }
 
-static int make_index(struct dataset *dataset, const struct index_watch *watch, struct index_builder **ret_builder,
-                      struct why *why) {
+static int dataset_make_index(struct dataset *dataset, const struct index_watch *watch,
+                              struct index_builder **ret_builder, struct why *why) {
         int r = files_check(&dataset->files, dataset->root_fd, why);
 
         if (r == 0)
@@ -222,12 +222,12 @@ static int make_index(struct dataset *dataset, const struct index_watch *watch, 
         return r;
 }
 
-static int build(struct dataset *dataset, const char *index_dir, const char *index_path, struct budget *budget,
-                 const struct index_watch *watch, struct dataset_report *report, struct why *why) {
+static int dataset_build(struct dataset *dataset, const char *index_dir, const char *index_path, struct budget *budget,
+                         const struct index_watch *watch, struct dataset_report *report, struct why *why) {
         _cleanup_(index_builder_freep) struct index_builder *builder = NULL;
         int r;
 
-        r = make_index(dataset, watch, &builder, why);
+        r = dataset_make_index(dataset, watch, &builder, why);
         if (r < 0)
                 return r;
         r = save(builder, index_dir, index_path, budget, &dataset->index, &report->not_saved);
@@ -244,7 +244,7 @@ static int build_paid(struct dataset *dataset, const char *index_dir, const char
         int r;
 
         indexing->budget = budget;
-        r = build(dataset, index_dir, index_path, budget, watch, report, why);
+        r = dataset_build(dataset, index_dir, index_path, budget, watch, report, why);
         assert(atomic_load(&indexing->n_bytes) == 0);
         indexing->budget = NULL;
         if (r == -ENOMEM && indexing->refusal.text[0])
@@ -259,7 +259,7 @@ static int open_root(const struct dataset *dataset, struct why *why) {
 }
 
 /* Remembers which folder it is. */
-static void remember(struct dataset *dataset, int fd) {
+static void dataset_remember(struct dataset *dataset, int fd) {
         struct stat status;
 
         if (fstat(fd, &status) < 0)
@@ -309,7 +309,7 @@ static int refuse_pipe(const struct dataset_spec *spec, struct why *why) {
 }
 
 /* The folder that holds all files must be known before the format is. */
-static int find_files(const struct dataset_spec *spec, struct files *ret_files, struct why *why) {
+static int dataset_find_files(const struct dataset_spec *spec, struct files *ret_files, struct why *why) {
         _cleanup_(freep) char *merge = NULL;
 
         if (format_options_value(spec->options, FORMAT_MERGE, &merge) < 0)
@@ -330,7 +330,7 @@ static int dataset_new(const struct dataset_spec *spec, struct dataset **ret_dat
         dataset->name = strdup(spec->name);
         if (!dataset->name)
                 return why_set(why, -ENOMEM, "no memory to open dataset %s", spec->name);
-        r = find_files(spec, &dataset->files, why);
+        r = dataset_find_files(spec, &dataset->files, why);
         if (r < 0)
                 return r;
         if (dataset->files.is_pipe && (!spec->format || strcmp(spec->format, "auto") == 0))
@@ -362,7 +362,7 @@ static int dataset_new(const struct dataset_spec *spec, struct dataset **ret_dat
         dataset->budget = spec->budget;
         dataset->has_scanner = spec->scanner != NULL;
         atomic_init(&dataset->settled_ns, INT64_MIN);
-        remember(dataset, dataset->root_fd);
+        dataset_remember(dataset, dataset->root_fd);
         *ret_dataset = TAKE_PTR(dataset);
         return 0;
 }
@@ -383,9 +383,9 @@ static int open_stream(struct dataset *dataset, const struct dataset_spec *spec,
 }
 
 /* Opens what answers for the samples: live, given, loaded or built. */
-static int open_source(struct dataset *dataset, const struct dataset_spec *spec, const char *index_dir,
-                       const char *index_path, const struct index_watch *watch, struct dataset_report *report,
-                       struct why *why) {
+static int dataset_open_source(struct dataset *dataset, const struct dataset_spec *spec, const char *index_dir,
+                               const char *index_path, const struct index_watch *watch, struct dataset_report *report,
+                               struct why *why) {
         const struct format *format = dataset->format;
         int r;
 
@@ -406,7 +406,7 @@ static int open_source(struct dataset *dataset, const struct dataset_spec *spec,
                 dataset->is_given = true;
                 return 0;
         }
-        r = load(dataset, index_path, format, spec->budget, &dataset->index, &report->reason, why);
+        r = dataset_load(dataset, index_path, format, spec->budget, &dataset->index, &report->reason, why);
         if (r <= 0)
                 return r;
         report->how = (enum dataset_how)r;
@@ -455,7 +455,7 @@ int dataset_open(const struct dataset_spec *spec, const char *index_dir, const s
                 return r;
 
         indexing_join(&indexing);
-        r = open_source(dataset, spec, index_dir, index_path, watch, &report, why);
+        r = dataset_open_source(dataset, spec, index_dir, index_path, watch, &report, why);
         indexing_join(NULL);
         if (r == -ECANCELED)
                 why_set(why, r, "%s: indexing was cancelled", dataset->files.root);
@@ -632,7 +632,7 @@ static int index_again(struct dataset *dataset, const atomic_bool *cancel, struc
         int r;
 
         indexing_join(&indexing);
-        r = make_index(dataset, &watch, &builder, why);
+        r = dataset_make_index(dataset, &watch, &builder, why);
         if (r == 0)
                 r = keep_in_memory(builder, dataset->name, dataset->budget, ret_index, why);
         index_builder_freep(&builder);
@@ -675,7 +675,7 @@ int dataset_reopen(struct dataset *dataset) {
         /* All threads switch at once: the number of the descriptor stays, and the folder that it stands for changes. */
         if (dup3(fd, dataset->root_fd, O_CLOEXEC) < 0)
                 return -errno;
-        remember(dataset, fd);
+        dataset_remember(dataset, fd);
         return 0;
 }
 

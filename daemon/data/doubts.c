@@ -34,12 +34,12 @@ struct doubting {
         int error;              /* of the first unreadable one */
 };
 
-static void note(struct kind *kind, uint64_t sample) {
+static void doubts_note(struct kind *kind, uint64_t sample) {
         if (kind->n++ == 0)
                 kind->first = sample;
 }
 
-static bool is_over(const struct doubting *doubting) {
+static bool doubts_is_over(const struct doubting *doubting) {
         return (doubting->cancel && atomic_load_explicit(doubting->cancel, memory_order_relaxed)) ||
                clock_now_ns() >= doubting->end_ns;
 }
@@ -60,7 +60,7 @@ static void look_at_lengths(struct doubting *doubting, uint32_t field) {
         for (uint64_t i = 0; i < doubting->source->n_samples; i++) {
                 struct extent extent;
 
-                if (i % CLOCK_EVERY == 0 && is_over(doubting))
+                if (i % CLOCK_EVERY == 0 && doubts_is_over(doubting))
                         return;
                 source_locate(doubting->source, i, field, &extent);
                 if (extent.shard) /* so have all the others */
@@ -68,9 +68,9 @@ static void look_at_lengths(struct doubting *doubting, uint32_t field) {
                 if (extent.flags & EXTENT_ABSENT)
                         continue;
                 if (extent.flags & (EXTENT_NOT_REGULAR | EXTENT_UNREACHABLE))
-                        note(&doubting->not_files, i);
+                        doubts_note(&doubting->not_files, i);
                 else if (extent.length == 0)
-                        note(&doubting->empty, i);
+                        doubts_note(&doubting->empty, i);
         }
 }
 
@@ -84,7 +84,7 @@ struct head {
 };
 
 /* Reads from byte `at` of the extent on. Returns how many bytes, or a negative errno. */
-static ssize_t read_at(int fd, const struct extent *extent, uint64_t at, uint8_t *bytes) {
+static ssize_t doubts_read_at(int fd, const struct extent *extent, uint64_t at, uint8_t *bytes) {
         uint64_t n_left = extent->length > at ? extent->length - at : 0;
         ssize_t n = pread(fd, bytes, n_left < HEAD_BYTES ? n_left : HEAD_BYTES, (off_t)(extent->offset + at));
 
@@ -92,14 +92,14 @@ static ssize_t read_at(int fd, const struct extent *extent, uint64_t at, uint8_t
 }
 
 /* The tags of a TIFF are often its last bytes. */
-static unsigned bits_of(int fd, const struct extent *extent, const struct head *head) {
+static unsigned doubts_bits_of(int fd, const struct extent *extent, const struct head *head) {
         uint32_t tags_at = tiff_tags_at(head->bytes, head->n);
         uint8_t tags[HEAD_BYTES];
         ssize_t n;
 
         if (tags_at == 0)
                 return deep_bits(head->bytes, head->n);
-        n = read_at(fd, extent, tags_at, tags);
+        n = doubts_read_at(fd, extent, tags_at, tags);
         return n > 0 ? tiff_deep_bits(head->bytes, tags, (size_t)n) : 0;
 }
 
@@ -114,11 +114,11 @@ static int read_head(const struct doubting *doubting, const struct extent *exten
                           O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
         if (fd < 0)
                 return -errno;
-        n = read_at(fd, extent, 0, ret_head->bytes);
+        n = doubts_read_at(fd, extent, 0, ret_head->bytes);
         if (n < 0)
                 return (int)n;
         ret_head->n = (size_t)n;
-        ret_head->bits = bits_of(fd, extent, ret_head);
+        ret_head->bits = doubts_bits_of(fd, extent, ret_head);
         return 0;
 }
 
@@ -128,16 +128,17 @@ static void tell_sample(const struct doubting *doubting, uint64_t sample) {
 }
 
 /* Of a file of its own its name has said what it is. */
-static void note_file(struct doubting *doubting, uint64_t sample, bool is_picture, const struct head *head, int error) {
+static void doubts_note_file(struct doubting *doubting, uint64_t sample, bool is_picture, const struct head *head,
+                             int error) {
         if (error < 0) {
                 if (doubting->unreadable.n == 0)
                         doubting->error = error;
-                note(&doubting->unreadable, sample);
+                doubts_note(&doubting->unreadable, sample);
         } else if (!(is_picture ? looks_like_picture(head->bytes, head->n) : looks_like_sound(head->bytes, head->n))) {
                 if (doubting->odd.n == 0)
                         for (size_t i = 0; i < 8 && i < head->n; i++)
                                 snprintf(doubting->begins + 3 * i, 4, " %02x", head->bytes[i]);
-                note(&doubting->odd, sample);
+                doubts_note(&doubting->odd, sample);
         }
 }
 
@@ -156,9 +157,9 @@ static void look_at_head(struct doubting *doubting, uint64_t sample, uint32_t id
         if (is_decoded(field) || (r == 0 && looks_like_picture(head.bytes, head.n)))
                 doubting->n_heads++;
         if (!extent.shard && is_decoded(field))
-                note_file(doubting, sample, field->kind == FIELD_PICTURE, &head, r);
+                doubts_note_file(doubting, sample, field->kind == FIELD_PICTURE, &head, r);
         if (r == 0 && field->kind != FIELD_SOUND && head.bits > 0)
-                note(head.bits <= 16 ? &doubting->deep : &doubting->deeper, sample);
+                doubts_note(head.bits <= 16 ? &doubting->deep : &doubting->deeper, sample);
 }
 
 /* One of each of DOUBTS_FILES equal parts, at a place in it that differs from part to part: in folders that were made
@@ -168,7 +169,7 @@ static void look_at_heads(struct doubting *doubting, uint32_t field) {
         bool is_bytes = doubting->source->schema.fields[field].kind == FIELD_BYTES;
         uint64_t n_deep = doubting->deep.n + doubting->deeper.n;
 
-        for (uint64_t i = 0; i < n_looks && !is_over(doubting); i++) {
+        for (uint64_t i = 0; i < n_looks && !doubts_is_over(doubting); i++) {
                 uint64_t begin = i * n / n_looks, end = (i + 1) * n / n_looks;
 
                 if (is_bytes && i == BYTES_LOOKS && doubting->deep.n + doubting->deeper.n == n_deep)
@@ -180,8 +181,8 @@ static void look_at_heads(struct doubting *doubting, uint32_t field) {
 /* ---- the sentence ---------------------------------------------------------------------------------------------- */
 
 /* Adds "WHAT: N (first: NAME)", or "WHAT: N of SEEN, as in ...". Returns the length of the text. */
-static size_t tell(const struct doubting *doubting, const struct kind *kind, uint64_t n_seen, const char *what,
-                   char *text, size_t n) {
+static size_t doubts_tell(const struct doubting *doubting, const struct kind *kind, uint64_t n_seen, const char *what,
+                          char *text, size_t n) {
         char name[SOURCE_NAME_SIZE], shown[NAME_SHOWN + 1], of[48] = "";
 
         if (kind->n == 0 || n >= DLP_TEXT_MAX)
@@ -198,11 +199,11 @@ static size_t tell(const struct doubting *doubting, const struct kind *kind, uin
 static void tell_deep(const struct doubting *doubting, struct why *ret_text) {
         char text[DLP_TEXT_MAX] = "";
 
-        if (tell(doubting, &doubting->deep, doubting->n_heads, "pictures of one channel with more than 8 bits", text,
-                 0))
+        if (doubts_tell(doubting, &doubting->deep, doubting->n_heads, "pictures of one channel with more than 8 bits",
+                        text, 0))
                 why_set(ret_text, 0, "%s: without decode(mode=I;16), values above 255 become 255, as in Pillow", text);
-        else if (tell(doubting, &doubting->deeper, doubting->n_heads,
-                      "pictures of one channel with more than 16 bits, or of floats", text, 0))
+        else if (doubts_tell(doubting, &doubting->deeper, doubting->n_heads,
+                             "pictures of one channel with more than 16 bits, or of floats", text, 0))
                 why_set(ret_text, 0, "%s: without decode(mode=F), values above 255 become 255, as in Pillow", text);
 }
 
@@ -210,13 +211,13 @@ static void tell_all(const struct doubting *doubting, struct why *ret_text) {
         char text[DLP_TEXT_MAX] = "", what[128];
         size_t n = 0;
 
-        n = tell(doubting, &doubting->empty, 0, "empty files", text, n);
-        n = tell(doubting, &doubting->not_files, 0, "links to nothing, or not files", text, n);
+        n = doubts_tell(doubting, &doubting->empty, 0, "empty files", text, n);
+        n = doubts_tell(doubting, &doubting->not_files, 0, "links to nothing, or not files", text, n);
         snprintf(what, sizeof(what), "files that are not what their names say, as they begin with%s",
                  doubting->begins[0] ? doubting->begins : " nothing");
-        n = tell(doubting, &doubting->odd, doubting->n_heads, what, text, n);
+        n = doubts_tell(doubting, &doubting->odd, doubting->n_heads, what, text, n);
         snprintf(what, sizeof(what), "files that cannot be read (%s)", why_text(doubting->error));
-        n = tell(doubting, &doubting->unreadable, doubting->n_heads, what, text, n);
+        n = doubts_tell(doubting, &doubting->unreadable, doubting->n_heads, what, text, n);
         if (n > 0)
                 why_set(ret_text, 0, "of %llu samples, some can probably not be decoded: %s",
                         (unsigned long long)doubting->source->n_samples, text);

@@ -6,7 +6,7 @@
 #define HASH_LENGTH 9u /* "-" and eight digits */
 
 /* FNV-1a of 64 bits, folded. */
-static uint32_t hash_of(const char *name, size_t n) {
+static uint32_t field_name_hash_of(const char *name, size_t n) {
         uint64_t hash = 0xcbf29ce484222325u;
 
         for (size_t i = 0; i < n; i++)
@@ -22,7 +22,7 @@ void field_name_from(const char *name, size_t n, char ret_name[SCHEMA_NAME_MAX])
                 n_kept = SCHEMA_NAME_MAX - 1 - HASH_LENGTH;
                 while (n_kept > 0 && ((uint8_t)name[n_kept] & 0xc0) == 0x80) /* no character of UTF-8 is cut */
                         n_kept--;
-                snprintf(ret_name + n_kept, SCHEMA_NAME_MAX - n_kept, "-%08x", hash_of(name, n));
+                snprintf(ret_name + n_kept, SCHEMA_NAME_MAX - n_kept, "-%08x", field_name_hash_of(name, n));
         }
         memcpy(ret_name, name, n_kept);
 }
@@ -35,5 +35,5 @@ bool field_name_is(const struct schema_field *field, const char *name, size_t n)
 }
 
 uint32_t field_name_place(const char *name, size_t n) {
-        return hash_of(name, strnlen(name, n)) % FIELD_NAME_PLACES;
+        return field_name_hash_of(name, strnlen(name, n)) % FIELD_NAME_PLACES;
 }

@@ -18,7 +18,7 @@
 /* A view of the dataset takes them (data/dataset.h), whatever its format is. */
 static const char *const OF_EVERY_DATASET[] = { "fields", "split", FORMAT_ALLOW_MISSING };
 
-static bool is_among(const char *const *keys, const char *key) {
+static bool format_options_is_among(const char *const *keys, const char *key) {
         for (; *keys; keys++)
                 if (strcmp(*keys, key) == 0)
                         return true;
@@ -32,7 +32,7 @@ bool format_option_is_general(const char *key) {
         return false;
 }
 
-static int refuse(const struct format *format, const char *key, struct why *why) {
+static int format_options_refuse(const struct format *format, const char *key, struct why *why) {
         char keys[256] = "";
 
         for (size_t i = 0, n = 0; format->options && format->options[i] && n < sizeof(keys); i++)
@@ -41,12 +41,12 @@ static int refuse(const struct format *format, const char *key, struct why *why)
                        keys[0] ? "; it takes " : "", keys);
 }
 
-static void print_digest(const unsigned char digest[32], char ret_text[65]) {
+static void format_options_print_digest(const unsigned char digest[32], char ret_text[65]) {
         for (size_t i = 0; i < 32; i++)
                 snprintf(ret_text + 2 * i, 3, "%02x", digest[i]);
 }
 
-static int make_digest(struct format_options *options, const char *revision, struct why *why) {
+static int format_options_make_digest(struct format_options *options, const char *revision, struct why *why) {
         unsigned char digest[EVP_MAX_MD_SIZE];
         EVP_MD_CTX *context = EVP_MD_CTX_new();
         int is_fine = context && EVP_DigestInit_ex(context, EVP_sha256(), NULL);
@@ -60,7 +60,7 @@ static int make_digest(struct format_options *options, const char *revision, str
         EVP_MD_CTX_free(context);
         if (!is_fine)
                 return why_set(why, -ENOMEM, "no memory for the options of a format");
-        print_digest(digest, options->digest);
+        format_options_print_digest(digest, options->digest);
         return 0;
 }
 
@@ -77,7 +77,7 @@ static bool take_split(struct format_options *options, char *value) {
 
 /* Takes a key that every dataset has. Returns false if the format is to be told of it, too. */
 static bool take_general(struct format_options *options, const struct format *format, const char *key, char *value) {
-        bool is_of_format = format->options && is_among(format->options, key);
+        bool is_of_format = format->options && format_options_is_among(format->options, key);
 
         if (strcmp(key, "fields") == 0)
                 options->fields = value;
@@ -103,16 +103,16 @@ static int take_lines(struct format_options *options, const struct format *forma
                 *equals = '\0';
                 if (take_general(options, format, line, equals + 1))
                         continue;
-                if (format->options && is_among(format->options, line)) {
+                if (format->options && format_options_is_among(format->options, line)) {
                         if (options->n == FORMAT_OPTIONS_MAX)
                                 return why_set(why, -E2BIG, "more than %u options", FORMAT_OPTIONS_MAX);
                         options->options[options->n].key = line;
                         options->options[options->n++].value = equals + 1;
                 } else {
-                        return refuse(format, line, why);
+                        return format_options_refuse(format, line, why);
                 }
         }
-        return options->n > 0 ? make_digest(options, format->revision, why) : 0;
+        return options->n > 0 ? format_options_make_digest(options, format->revision, why) : 0;
 }
 
 int format_options_parse(const char *text, const struct format *format, struct format_options *ret_options,
@@ -166,7 +166,7 @@ int format_options_stream(const struct format_options *options, bool *ret_is_str
 }
 
 /* The next file of "a.txt(id, x), b.csv", without the blanks around it. Returns false after the last one. */
-static bool next_file(const char **at, char name[PATH_MAX]) {
+static bool format_options_next_file(const char **at, char name[PATH_MAX]) {
         size_t n, n_name;
 
         *at += strspn(*at, " \t,");
@@ -184,7 +184,7 @@ static bool next_file(const char **at, char name[PATH_MAX]) {
         return true;
 }
 
-static int add_file(EVP_MD_CTX *context, const char *path, int root_fd, const char *root) {
+static int format_options_add_file(EVP_MD_CTX *context, const char *path, int root_fd, const char *root) {
         struct stat status;
         struct file_stamp stamp;
 
@@ -210,15 +210,15 @@ int format_options_stamp(const struct format_options *options, const char *key, 
         is_fine = context && EVP_DigestInit_ex(context, EVP_sha256(), NULL) &&
                   EVP_DigestUpdate(context, options->digest, strlen(options->digest));
         if (is_fine && beneath_stat_named(root_fd, root, value, &status) == 0)
-                is_fine = add_file(context, value, root_fd, root);
+                is_fine = format_options_add_file(context, value, root_fd, root);
         else
-                while (is_fine && next_file(&value, name))
-                        is_fine = add_file(context, name, root_fd, root);
+                while (is_fine && format_options_next_file(&value, name))
+                        is_fine = format_options_add_file(context, name, root_fd, root);
         is_fine = is_fine && EVP_DigestFinal_ex(context, digest, NULL);
         EVP_MD_CTX_free(context);
         if (!is_fine)
                 return -ENOMEM;
-        print_digest(digest, ret_digest);
+        format_options_print_digest(digest, ret_digest);
         return 0;
 }
 
@@ -235,7 +235,7 @@ int format_options_take_scanner(struct format_options *options, struct scanner *
         if (!is_fine)
                 return -ENOMEM;
         options->scanner = scanner;
-        print_digest(digest, options->digest);
+        format_options_print_digest(digest, options->digest);
         return 0;
 }
 
@@ -252,7 +252,7 @@ const char *format_option(const struct format_options *options, const char *key)
 }
 
 /* A whole number without a sign, and what stands after it. Returns false for anything else, or if it is too large. */
-static bool read_number(const char *text, uint64_t *ret_value, const char **ret_rest) {
+static bool format_options_read_number(const char *text, uint64_t *ret_value, const char **ret_rest) {
         char *end;
 
         errno = 0;
@@ -274,7 +274,7 @@ int format_option_u64(const struct format_options *options, const char *key, uin
                 *ret_value = otherwise;
                 return 0;
         }
-        if (!read_number(text, &value, &rest) || *rest || value < min || value > max)
+        if (!format_options_read_number(text, &value, &rest) || *rest || value < min || value > max)
                 return why_set(why, -EINVAL,
                                "%s: \"%s\" is not allowed; write a whole number from %" PRIu64 " to %" PRIu64, key,
                                text, min, max);
@@ -292,7 +292,7 @@ int format_option_bytes(const struct format_options *options, const char *key, u
                 *ret_value = otherwise;
                 return 0;
         }
-        if (read_number(text, &value, &rest) && value > 0)
+        if (format_options_read_number(text, &value, &rest) && value > 0)
                 for (unsigned i = 0; i < sizeof(UNITS) / sizeof(UNITS[0]); i++)
                         if (strcmp(rest, UNITS[i]) == 0 && value <= (1ull << 60) >> 10 * i) {
                                 *ret_value = value << 10 * i;

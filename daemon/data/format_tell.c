@@ -17,7 +17,7 @@ struct candidates {
         char names[256];
 };
 
-static void add(struct candidates *candidates, const struct format *format) {
+static void format_tell_add(struct candidates *candidates, const struct format *format) {
         size_t n = strlen(candidates->names);
 
         snprintf(candidates->names + n, sizeof(candidates->names) - n, "%s%s", n ? ", " : "", format->name);
@@ -36,7 +36,8 @@ int format_cannot_tell(int r) {
 }
 
 /* Does the format take these files and all options that are set? 1, 0 or an errno. */
-static int may_be(const struct format *format, const struct files *files, const char *options, bool *ret_has_options) {
+static int format_tell_may_be(const struct format *format, const struct files *files, const char *options,
+                              bool *ret_has_options) {
         struct format_options parsed;
 
         int r;
@@ -51,22 +52,22 @@ static int may_be(const struct format *format, const struct files *files, const 
         return 1;
 }
 
-static int ask_all(int root_fd, const struct files *files, const char *options, struct candidates *by_options,
-                   struct candidates *by_files) {
+static int format_tell_ask_all(int root_fd, const struct files *files, const char *options,
+                               struct candidates *by_options, struct candidates *by_files) {
         const struct format *format;
 
         for (size_t i = 0; (format = format_at(i)); i++) {
                 bool has_options = false;
-                int r = may_be(format, files, options, &has_options);
+                int r = format_tell_may_be(format, files, options, &has_options);
 
                 if (r > 0 && has_options)
-                        add(by_options, format);
+                        format_tell_add(by_options, format);
                 if (r > 0)
                         r = format->is_it ? format->is_it(root_fd, files) : 0;
                 if (r < 0)
                         return r;
                 if (r > 0)
-                        add(by_files, format);
+                        format_tell_add(by_files, format);
         }
         return 0;
 }
@@ -96,14 +97,14 @@ static const struct naming {
         { ".parquet", true, false, "parquet" },
 };
 
-static bool has_ending(const char *name, const char *ending) {
+static bool format_tell_has_ending(const char *name, const char *ending) {
         size_t n = strlen(name), n_ending = strlen(ending);
 
         return n >= n_ending && strcmp(name + n - n_ending, ending) == 0;
 }
 
 /* With its dot, as it is written. */
-static const char *ending_of(const char *name) {
+static const char *format_tell_ending_of(const char *name) {
         const char *dot = strrchr(name, '.');
 
         return dot ? dot : "";
@@ -111,7 +112,7 @@ static const char *ending_of(const char *name) {
 
 static bool has_one_of(const char *name, const char *const *endings) {
         for (; *endings; endings++)
-                if (has_ending(name, *endings))
+                if (format_tell_has_ending(name, *endings))
                         return true;
         return false;
 }
@@ -144,7 +145,7 @@ static void see_name(struct names_seen *seen, const char *name) {
                 const struct naming *naming = &NAMINGS[i];
 
                 if ((seen->are_files || !naming->is_file) &&
-                    (naming->is_end ? has_ending(name, naming->part) : strstr(name, naming->part) != NULL))
+                    (naming->is_end ? format_tell_has_ending(name, naming->part) : strstr(name, naming->part) != NULL))
                         seen->which |= 1u << i;
         }
         if (is_packed(name))
@@ -153,7 +154,7 @@ static void see_name(struct names_seen *seen, const char *name) {
                 return;
         if (!seen->picture[0])
                 snprintf(seen->picture, sizeof(seen->picture), "%.255s", name);
-        else if (!has_ending(name, ending_of(seen->picture)))
+        else if (!format_tell_has_ending(name, format_tell_ending_of(seen->picture)))
                 seen->endings_differ = true;
 }
 
@@ -185,7 +186,7 @@ static int ask_names(int root_fd, const struct files *files, struct names_seen *
                 if ((seen->which >> i & 1) == 0 || format_find(NAMINGS[i].format, &format, NULL) < 0)
                         continue;
                 if (by_names->n == 0 || by_names->last != format) /* those of a format follow each other */
-                        add(by_names, format);
+                        format_tell_add(by_names, format);
         }
         return r;
 }
@@ -200,7 +201,7 @@ static int say_options(int root_fd, const struct files *files, const char *optio
 
         if (!options || !*options)
                 return 0;
-        r = ask_all(root_fd, files, NULL, &by_options, &by_files);
+        r = format_tell_ask_all(root_fd, files, NULL, &by_options, &by_files);
         if (r < 0)
                 return why_errno(why, r, "%s: its format cannot be found out", files->root);
         if (by_files.n != 1)
@@ -225,7 +226,7 @@ static int say_unknown(const struct files *files, const struct names_seen *seen,
                 return why_set(why, -EINVAL, "%s/%s: no format recognises it; set format if you know it", root,
                                files->names[0]);
         if (seen->picture[0]) {
-                const char *ending = seen->endings_differ ? ".*" : ending_of(seen->picture);
+                const char *ending = seen->endings_differ ? ".*" : format_tell_ending_of(seen->picture);
 
                 return why_set(why, -EINVAL,
                                "%s: no format recognises it: pictures such as %s lie in the folder itself, and not in "
@@ -260,7 +261,7 @@ int format_tell(const char *name, int root_fd, const struct files *files, const 
 
         if (strcmp(name, FORMAT_AUTO) != 0)
                 return format_find(name, ret_format, why);
-        r = ask_all(root_fd, files, options, &by_options, &by_files);
+        r = format_tell_ask_all(root_fd, files, options, &by_options, &by_files);
         if (r < 0)
                 return why_errno(why, r, "%s%s%s: its format cannot be found out", files->root, slash, file);
         if (by_files.n != 1 && by_options.n == 1)

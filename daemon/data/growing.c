@@ -8,7 +8,7 @@
 
 #include "daemon/data/index/indexing.h"
 
-static int grow(struct growing *growing, size_t n_wanted) {
+static int growing_grow(struct growing *growing, size_t n_wanted) {
         size_t capacity = growing->capacity + growing->capacity / 2;
         struct indexing *payer = growing->bytes ? growing->payer : indexing_joined();
         uint8_t *bytes;
@@ -38,7 +38,7 @@ int growing_append(struct growing *growing, const void *bytes, size_t n_bytes) {
         if (n_bytes > SIZE_MAX / 4 - growing->n_bytes)
                 return -ENOMEM;
         if (n_bytes > growing->capacity - growing->n_bytes) {
-                r = grow(growing, growing->n_bytes + n_bytes);
+                r = growing_grow(growing, growing->n_bytes + n_bytes);
                 if (r < 0)
                         return r;
         }
@@ -53,7 +53,7 @@ int growing_append(struct growing *growing, const void *bytes, size_t n_bytes) {
 int growing_reserve(struct growing *growing, size_t n_bytes) {
         if (growing->bytes && n_bytes <= growing->capacity)
                 return 0;
-        return n_bytes > SIZE_MAX / 4 ? -ENOMEM : grow(growing, n_bytes);
+        return n_bytes > SIZE_MAX / 4 ? -ENOMEM : growing_grow(growing, n_bytes);
 }
 
 void growing_clear(struct growing *growing) {

@@ -7,21 +7,21 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/utf8.h"
 
-static const char *ending_of(const char *name) {
+static const char *looks_like_ending_of(const char *name) {
         const char *dot = strrchr(name, '.');
 
         return dot ? dot + 1 : name;
 }
 
 enum field_coding coding_of_file(const char *name) {
-        return strcasecmp(ending_of(name), "npy") == 0 ? CODING_NPY : CODING_PLAIN;
+        return strcasecmp(looks_like_ending_of(name), "npy") == 0 ? CODING_NPY : CODING_PLAIN;
 }
 
 enum field_kind kind_of_file(const char *name) {
         static const char *const PICTURES[] = { "jpg",  "jpeg", "png", "ppm",  "pgm", "pbm", "pnm",
                                                 "webp", "bmp",  "tif", "tiff", "gif", "avif" };
         static const char *const SOUNDS[] = { "wav", "flac", "ogg", "oga", "opus", "mp3" };
-        const char *last = ending_of(name);
+        const char *last = looks_like_ending_of(name);
 
         for (size_t i = 0; i < ARRAY_SIZE(PICTURES); i++)
                 if (strcasecmp(last, PICTURES[i]) == 0)
@@ -32,7 +32,7 @@ enum field_kind kind_of_file(const char *name) {
         return FIELD_BYTES;
 }
 
-static bool begins_with(const uint8_t *bytes, size_t n_bytes, const char *magic, size_t n_magic) {
+static bool looks_like_begins_with(const uint8_t *bytes, size_t n_bytes, const char *magic, size_t n_magic) {
         return n_bytes >= n_magic && memcmp(bytes, magic, n_magic) == 0;
 }
 
@@ -57,16 +57,16 @@ bool looks_like_picture(const uint8_t *bytes, size_t n_bytes) {
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(MAGICS); i++)
-                if (begins_with(bytes, n_bytes, MAGICS[i].bytes, MAGICS[i].n))
+                if (looks_like_begins_with(bytes, n_bytes, MAGICS[i].bytes, MAGICS[i].n))
                         return true;
-        if (begins_with(bytes, n_bytes, "RIFF", 4))
+        if (looks_like_begins_with(bytes, n_bytes, "RIFF", 4))
                 return n_bytes >= 16 && memcmp(bytes + 8, "WEBPVP8", 7) == 0;
         return looks_like_bmp(bytes, n_bytes) || looks_like_pnm(bytes, n_bytes);
 }
 
 /* A frame of MPEG audio, layer III: its bit rate and its sample rate are not the reserved ones. */
 static bool looks_like_mp3(const uint8_t *bytes, size_t n_bytes) {
-        return begins_with(bytes, n_bytes, "ID3", 3) ||
+        return looks_like_begins_with(bytes, n_bytes, "ID3", 3) ||
                (n_bytes >= 4 && bytes[0] == 0xff && (bytes[1] & 0xe6) == 0xe2 && (bytes[1] & 0x18) != 0x08 &&
                 (bytes[2] & 0xf0) != 0xf0 && (bytes[2] & 0x0c) != 0x0c);
 }
@@ -137,9 +137,9 @@ unsigned deep_bits(const uint8_t *bytes, size_t n_bytes) {
 }
 
 bool looks_like_sound(const uint8_t *bytes, size_t n_bytes) {
-        if (begins_with(bytes, n_bytes, "RIFF", 4))
+        if (looks_like_begins_with(bytes, n_bytes, "RIFF", 4))
                 return n_bytes >= 12 && memcmp(bytes + 8, "WAVE", 4) == 0;
-        return begins_with(bytes, n_bytes, "fLaC", 4) || begins_with(bytes, n_bytes, "OggS", 4) ||
+        return looks_like_begins_with(bytes, n_bytes, "fLaC", 4) || looks_like_begins_with(bytes, n_bytes, "OggS", 4) ||
                looks_like_mp3(bytes, n_bytes);
 }
 

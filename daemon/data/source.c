@@ -80,7 +80,7 @@ static uint32_t own_field(const struct source *source, uint32_t field) {
 }
 
 /* The size of a known value; false: the sample does not have it. */
-static bool value_bytes(const struct source *source, uint64_t sample, uint32_t field, uint64_t *ret_n_bytes) {
+static bool source_value_bytes(const struct source *source, uint64_t sample, uint32_t field, uint64_t *ret_n_bytes) {
         const struct schema_field *described = &source->schema.fields[field];
 
         if (source->type->value_bytes)
@@ -101,7 +101,7 @@ bool source_has(const struct source *source, uint64_t sample, uint32_t field) {
         if (described->kind == FIELD_NAME)
                 return true;
         if (!described->is_stored)
-                return value_bytes(source, sample, field, &n_bytes);
+                return source_value_bytes(source, sample, field, &n_bytes);
         source_locate(source, sample, field, &extent);
         return !(extent.flags & EXTENT_ABSENT);
 }
@@ -112,7 +112,7 @@ uint64_t source_length(const struct source *source, uint64_t sample, uint32_t fi
 
         source = source_with(source, &sample);
         if (!source->schema.fields[field].is_stored)
-                return value_bytes(source, sample, field, &n_bytes) ? n_bytes : 0;
+                return source_value_bytes(source, sample, field, &n_bytes) ? n_bytes : 0;
         source_locate(source, sample, field, &extent);
         return extent.flags & EXTENT_UNREACHABLE ? source->max_length : extent.length;
 }
@@ -204,7 +204,7 @@ static void heap_replace_first(uint64_t *lengths, uint64_t n, uint64_t length) {
         lengths[at] = length;
 }
 
-static bool is_near(const struct source *source, const struct source_read *read, const struct extent *extent) {
+static bool source_is_near(const struct source *source, const struct source_read *read, const struct extent *extent) {
         uint64_t gap = source->max_gap;
 
         return gap == 0 || !extent->shard ||
@@ -216,7 +216,7 @@ uint32_t source_add_to_reads(const struct source *source, const struct extent *e
         uint64_t end = extent->offset + extent->length;
         uint32_t i = 0;
 
-        while (i < *n && !(extent_is_same_file(extent, &reads[i].first) && is_near(source, &reads[i], extent)))
+        while (i < *n && !(extent_is_same_file(extent, &reads[i].first) && source_is_near(source, &reads[i], extent)))
                 i++;
         if (i == *n)
                 reads[(*n)++] = (struct source_read){ .first = *extent, .begin = extent->offset, .end = end };

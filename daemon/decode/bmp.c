@@ -101,8 +101,8 @@ static int read_masks(struct bmp_state *state, const uint8_t *masks, bool has_al
 
 /* The palette of `n_colors` begins at `bytes`. Pillow takes a palette of black and white for 1 bit a pixel and a grey
  * ramp for 8, whatever the header says. */
-static int read_palette(struct bmp_state *state, const uint8_t *bytes, uint32_t n_colors, unsigned step,
-                        struct why *why) {
+static int bmp_read_palette(struct bmp_state *state, const uint8_t *bytes, uint32_t n_colors, unsigned step,
+                            struct why *why) {
         bool is_grey = true;
         uint32_t n_other;
 
@@ -124,7 +124,7 @@ static int read_palette(struct bmp_state *state, const uint8_t *bytes, uint32_t 
         return 0;
 }
 
-static void read_sizes(struct bmp_state *state, const uint8_t *header, uint32_t n_header, uint32_t *ret_n_colors) {
+static void bmp_read_sizes(struct bmp_state *state, const uint8_t *header, uint32_t n_header, uint32_t *ret_n_colors) {
         if (n_header == OS2_HEADER) {
                 state->width = le16(header + 4);
                 state->height = le16(header + 6);
@@ -147,7 +147,7 @@ static void read_sizes(struct bmp_state *state, const uint8_t *header, uint32_t 
 }
 
 /* Depth and compression, as far as the two numbers say. */
-static int check_kind(const struct bmp_state *state, struct why *why) {
+static int bmp_check_kind(const struct bmp_state *state, struct why *why) {
         unsigned bits = state->bits;
 
         if (bits != 1 && bits != 4 && bits != 8 && bits != 16 && bits != 24 && bits != 32)
@@ -163,8 +163,8 @@ static int check_kind(const struct bmp_state *state, struct why *why) {
 }
 
 /* Reads what lies between the header and the pixels: masks or a palette. It ends at *ret_end. */
-static int read_tables(struct bmp_state *state, uint32_t n_header, uint32_t n_colors, uint64_t *ret_end,
-                       struct why *why) {
+static int bmp_read_tables(struct bmp_state *state, uint32_t n_header, uint32_t n_colors, uint64_t *ret_end,
+                           struct why *why) {
         unsigned step = n_header == OS2_HEADER ? 3 : 4;
         uint64_t at = FILE_HEADER + n_header;
         int r = 0;
@@ -184,7 +184,7 @@ static int read_tables(struct bmp_state *state, uint32_t n_header, uint32_t n_co
                         return why_set(why, -ENOTSUP, "BMP: a palette of %" PRIu32 " colours is not handled", n_colors);
                 if (state->n_bytes < at + (uint64_t)n_colors * step)
                         return why_set(why, -EBADMSG, "BMP: the file ends within its palette");
-                r = read_palette(state, state->bytes + at, n_colors, step, why);
+                r = bmp_read_palette(state, state->bytes + at, n_colors, step, why);
                 at += (uint64_t)n_colors * step;
         }
         *ret_end = at;
@@ -195,13 +195,13 @@ static bool is_run_length(const struct bmp_state *state) {
         return state->compression == RLE8 || state->compression == RLE4;
 }
 
-static uint64_t row_bytes(const struct bmp_state *state) {
+static uint64_t bmp_row_bytes(const struct bmp_state *state) {
         return ((uint64_t)state->width * state->bits + 7) / 8;
 }
 
 /* Uncompressed pixels must be there up to the last one, wherever the box is. The last row needs no padding. */
-static int check_whole(const struct bmp_state *state, struct why *why) {
-        uint64_t n_last = row_bytes(state), n_there = state->at < state->n_bytes ? state->n_bytes - state->at : 0;
+static int bmp_check_whole(const struct bmp_state *state, struct why *why) {
+        uint64_t n_last = bmp_row_bytes(state), n_there = state->at < state->n_bytes ? state->n_bytes - state->at : 0;
 
         uint64_t n_most = n_there / 2 * (state->width > 255 ? state->width : 255); /* two bytes: 255 pixels, or a row */
 
@@ -234,15 +234,15 @@ static int bmp_open(void *opaque, const uint8_t *bytes, size_t n_bytes, struct i
         if (n_bytes < FILE_HEADER + n_header)
                 return why_set(why, -EBADMSG, "BMP: the file ends within its header");
 
-        read_sizes(state, bytes + FILE_HEADER, n_header, &n_colors);
+        bmp_read_sizes(state, bytes + FILE_HEADER, n_header, &n_colors);
         if (state->width == 0 || state->height == 0)
                 return why_set(why, -EBADMSG, "BMP: the header says %" PRIu32 " x %" PRIu32 " pixels", state->width,
                                state->height);
         r = check_pixels(state->limits, state->width, state->height, why);
         if (r == 0)
-                r = check_kind(state, why);
+                r = bmp_check_kind(state, why);
         if (r == 0)
-                r = read_tables(state, n_header, n_colors, &end, why);
+                r = bmp_read_tables(state, n_header, n_colors, &end, why);
         if (r < 0)
                 return r;
 
@@ -254,7 +254,7 @@ static int bmp_open(void *opaque, const uint8_t *bytes, size_t n_bytes, struct i
         state->stride = ((uint64_t)state->width * state->bits + 31) / 32 * 4;
         ret_info->width = state->width;
         ret_info->height = state->height;
-        return check_whole(state, why);
+        return bmp_check_whole(state, why);
 }
 
 /* Alpha is read in place of each of the colours; numbers are looked up in a palette of themselves. */
@@ -290,7 +290,7 @@ static void put_index(struct runs *runs, uint8_t index) {
 }
 
 /* Writes `n` pixels of one value, or of two in turn. As in Pillow, a run is cut at the end of the row. */
-static void put_run(struct runs *runs, unsigned n, uint8_t value) {
+static void bmp_put_run(struct runs *runs, unsigned n, uint8_t value) {
         uint64_t left = runs->in_x < runs->state->width ? runs->state->width - runs->in_x : 0;
 
         if (n > left)
@@ -327,7 +327,7 @@ static int put_literals(struct runs *runs, unsigned n, struct why *why) {
         return 0;
 }
 
-static int expand(struct runs *runs, struct why *why) {
+static int bmp_expand(struct runs *runs, struct why *why) {
         const struct bmp_state *state = runs->state;
         int r = 0;
 
@@ -340,7 +340,7 @@ static int expand(struct runs *runs, struct why *why) {
                 value = state->bytes[runs->at + 1];
                 runs->at += 2;
                 if (n > 0) {
-                        put_run(runs, n, value);
+                        bmp_put_run(runs, n, value);
                 } else if (value == 0) { /* end of the row: the missing pixels are 0 */
                         while (runs->n_indices % state->width != 0)
                                 put_index(runs, 0);
@@ -370,7 +370,7 @@ static void convert_16(const struct bmp_state *state, const uint8_t *row, uint32
         }
 }
 
-static void convert_row(const struct bmp_state *state, const uint8_t *row, const struct box *box, uint8_t *rgb) {
+static void bmp_convert_row(const struct bmp_state *state, const uint8_t *row, const struct box *box, uint8_t *rgb) {
         unsigned step = state->bits / 8;
 
         if (state->bits == 16) {
@@ -408,7 +408,7 @@ static int bmp_read_rows(void *opaque, const struct box *box, const struct row_s
                         .at = state->at,
                 };
 
-                r = expand(&runs, why);
+                r = bmp_expand(&runs, why);
                 pixels = work->bytes;
                 stride = state->width;
         }
@@ -418,7 +418,7 @@ static int bmp_read_rows(void *opaque, const struct box *box, const struct row_s
         for (uint32_t y = box->y; r == 0 && y < box->y + box->height; y++) {
                 uint32_t in_file = state->is_top_down ? y : state->height - 1 - y;
 
-                convert_row(state, pixels + in_file * stride, box, row_band_next(&band));
+                bmp_convert_row(state, pixels + in_file * stride, box, row_band_next(&band));
                 r = row_band_push(&band);
         }
         return r < 0 ? r : row_band_end(&band);

@@ -99,7 +99,7 @@ static const char *join_names(char *buffer, size_t size) {
         return buffer;
 }
 
-static int refuse_format(const uint8_t *bytes, size_t n_bytes, struct why *why) {
+static int decode_refuse_format(const uint8_t *bytes, size_t n_bytes, struct why *why) {
         const char *name = name_unhandled(bytes, n_bytes);
         char begins[3 * 8 + 1] = "", handled[128];
 
@@ -184,7 +184,8 @@ void decoder_close(struct decoder *decoder) {
 }
 
 /* Finds the format of these bytes; its state is there afterwards. */
-static int begin(struct decoder *decoder, const uint8_t *bytes, size_t n_bytes, size_t *ret_idx, struct why *why) {
+static int decode_begin(struct decoder *decoder, const uint8_t *bytes, size_t n_bytes, size_t *ret_idx,
+                        struct why *why) {
         size_t i = 0;
         int r;
 
@@ -193,7 +194,7 @@ static int begin(struct decoder *decoder, const uint8_t *bytes, size_t n_bytes, 
         while (i < N_FORMATS && !FORMATS[i]->probe(bytes, n_bytes))
                 i++;
         if (i == N_FORMATS)
-                return refuse_format(bytes, n_bytes, why);
+                return decode_refuse_format(bytes, n_bytes, why);
 
         if (!decoder->states[i]) {
                 r = FORMATS[i]->state_new(&decoder->limits, decoder->jpeg, &decoder->states[i]);
@@ -208,7 +209,7 @@ int decoder_open(struct decoder *decoder, const uint8_t *bytes, size_t n_bytes, 
                  struct why *why) {
         struct image_info info;
         size_t i;
-        int r = begin(decoder, bytes, n_bytes, &i, why);
+        int r = decode_begin(decoder, bytes, n_bytes, &i, why);
 
         if (r < 0)
                 return r;
@@ -360,7 +361,7 @@ int decoder_read_into(struct decoder *decoder, uint8_t *out, size_t stride, stru
 int decoder_open_bands(struct decoder *decoder, const uint8_t *bytes, size_t n_bytes, struct band_info *ret_info,
                        struct why *why) {
         size_t i;
-        int r = begin(decoder, bytes, n_bytes, &i, why);
+        int r = decode_begin(decoder, bytes, n_bytes, &i, why);
 
         if (r < 0)
                 return r;

@@ -15,25 +15,25 @@ struct part {
         size_t n_bytes;
 };
 
-static uint32_t be16(const uint8_t *bytes) {
+static uint32_t exif_be16(const uint8_t *bytes) {
         return (uint32_t)bytes[0] << 8 | bytes[1];
 }
 
-static uint32_t be32(const uint8_t *bytes) {
-        return be16(bytes) << 16 | be16(bytes + 2);
+static uint32_t exif_be32(const uint8_t *bytes) {
+        return exif_be16(bytes) << 16 | exif_be16(bytes + 2);
 }
 
-static bool begins_with(const uint8_t *bytes, size_t n_bytes, const char *magic, size_t n_magic) {
+static bool exif_begins_with(const uint8_t *bytes, size_t n_bytes, const char *magic, size_t n_magic) {
         return n_bytes >= n_magic && memcmp(bytes, magic, n_magic) == 0;
 }
 
 /* ---- EXIF itself: a TIFF without pictures ------------------------------------------------------------------------ */
 
 /* Types 1, 3 and 4 are whole numbers of 1, 2 and 4 bytes. */
-static uint32_t read_value(const uint8_t *entry, bool is_big) {
+static uint32_t exif_read_value(const uint8_t *entry, bool is_big) {
         const uint8_t *value = entry + 8;
-        uint32_t type = is_big ? be16(entry + 2) : le16(entry + 2);
-        uint32_t count = is_big ? be32(entry + 4) : le32(entry + 4);
+        uint32_t type = is_big ? exif_be16(entry + 2) : le16(entry + 2);
+        uint32_t count = is_big ? exif_be32(entry + 4) : le32(entry + 4);
 
         if (count != 1)
                 return UPRIGHT;
@@ -41,32 +41,32 @@ static uint32_t read_value(const uint8_t *entry, bool is_big) {
         case 1:
                 return value[0];
         case 3:
-                return is_big ? be16(value) : le16(value);
+                return is_big ? exif_be16(value) : le16(value);
         case 4:
-                return is_big ? be32(value) : le32(value);
+                return is_big ? exif_be32(value) : le32(value);
         default:
                 return UPRIGHT;
         }
 }
 
 static uint32_t read_tiff(struct part part) {
-        bool is_big = begins_with(part.bytes, part.n_bytes, "MM\0*", 4);
+        bool is_big = exif_begins_with(part.bytes, part.n_bytes, "MM\0*", 4);
         uint32_t at, n;
 
-        if (part.n_bytes < 8 || (!is_big && !begins_with(part.bytes, part.n_bytes, "II*\0", 4)))
+        if (part.n_bytes < 8 || (!is_big && !exif_begins_with(part.bytes, part.n_bytes, "II*\0", 4)))
                 return UPRIGHT;
-        at = is_big ? be32(part.bytes + 4) : le32(part.bytes + 4);
+        at = is_big ? exif_be32(part.bytes + 4) : le32(part.bytes + 4);
         if (at > part.n_bytes - 2)
                 return UPRIGHT;
-        n = is_big ? be16(part.bytes + at) : le16(part.bytes + at);
+        n = is_big ? exif_be16(part.bytes + at) : le16(part.bytes + at);
         for (uint64_t entry = (uint64_t)at + 2; n > 0 && entry + ENTRY_BYTES <= part.n_bytes;
              n--, entry += ENTRY_BYTES) {
                 const uint8_t *bytes = part.bytes + entry;
                 uint32_t value;
 
-                if ((is_big ? be16(bytes) : le16(bytes)) != TAG_ORIENTATION)
+                if ((is_big ? exif_be16(bytes) : le16(bytes)) != TAG_ORIENTATION)
                         continue;
-                value = read_value(bytes, is_big);
+                value = exif_read_value(bytes, is_big);
                 return value >= 1 && value <= 8 ? value : UPRIGHT;
         }
         return UPRIGHT;
@@ -79,7 +79,7 @@ static struct part find_in_jpeg(const uint8_t *bytes, size_t n_bytes) {
         size_t at = 2;
 
         while (at + 4 <= n_bytes && bytes[at] == 0xff) {
-                uint32_t marker = bytes[at + 1], n = be16(bytes + at + 2);
+                uint32_t marker = bytes[at + 1], n = exif_be16(bytes + at + 2);
 
                 if (marker == 0xff) { /* fill */
                         at++;
@@ -87,7 +87,7 @@ static struct part find_in_jpeg(const uint8_t *bytes, size_t n_bytes) {
                 }
                 if (marker == 0xda || marker == 0xd9 || n < 2 || n > n_bytes - at - 2)
                         break;
-                if (marker == 0xe1 && begins_with(bytes + at + 4, n - 2, "Exif\0", 6))
+                if (marker == 0xe1 && exif_begins_with(bytes + at + 4, n - 2, "Exif\0", 6))
                         return (struct part){ bytes + at + 10, n - 8 };
                 at += 2 + n;
         }
@@ -99,7 +99,7 @@ static struct part find_in_png(const uint8_t *bytes, size_t n_bytes) {
         size_t at = 8;
 
         while (n_bytes - at >= 12) {
-                size_t n = be32(bytes + at);
+                size_t n = exif_be32(bytes + at);
 
                 if (n > n_bytes - at - 12)
                         break;
@@ -120,7 +120,7 @@ static struct part find_in_webp(const uint8_t *bytes, size_t n_bytes) {
                 if (n > n_bytes - at - 8)
                         break;
                 if (memcmp(bytes + at, "EXIF", 4) == 0) {
-                        size_t n_head = begins_with(bytes + at + 8, n, "Exif\0", 6) ? 6 : 0;
+                        size_t n_head = exif_begins_with(bytes + at + 8, n, "Exif\0", 6) ? 6 : 0;
 
                         return (struct part){ bytes + at + 8 + n_head, n - n_head };
                 }
@@ -134,11 +134,11 @@ static struct part find_in_webp(const uint8_t *bytes, size_t n_bytes) {
 uint32_t exif_orientation(const uint8_t *bytes, size_t n_bytes) {
         struct part part = { NULL, 0 };
 
-        if (begins_with(bytes, n_bytes, "\xff\xd8", 2))
+        if (exif_begins_with(bytes, n_bytes, "\xff\xd8", 2))
                 part = find_in_jpeg(bytes, n_bytes);
-        else if (begins_with(bytes, n_bytes, "\x89PNG\r\n\x1a\n", 8))
+        else if (exif_begins_with(bytes, n_bytes, "\x89PNG\r\n\x1a\n", 8))
                 part = find_in_png(bytes, n_bytes);
-        else if (n_bytes >= 12 && begins_with(bytes, n_bytes, "RIFF", 4) && memcmp(bytes + 8, "WEBP", 4) == 0)
+        else if (n_bytes >= 12 && exif_begins_with(bytes, n_bytes, "RIFF", 4) && memcmp(bytes + 8, "WEBP", 4) == 0)
                 part = find_in_webp(bytes, n_bytes);
         return part.bytes ? read_tiff(part) : UPRIGHT;
 }

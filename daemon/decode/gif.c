@@ -48,22 +48,22 @@ static int gif_state_new(const struct decode_limits *limits, enum decode_jpeg jp
         return 0;
 }
 
-static void end_picture(struct gif_state *state) {
+static void gif_end_picture(struct gif_state *state) {
         if (state->gif)
                 DGifCloseFile(state->gif, NULL);
         state->gif = NULL;
 }
 
 static void gif_state_free(void *opaque) {
-        end_picture(opaque);
+        gif_end_picture(opaque);
         free(opaque);
 }
 
 /* Ends the picture with giflib's error. */
-static int fail(struct gif_state *state, int error, struct why *why) {
+static int gif_fail(struct gif_state *state, int error, struct why *why) {
         const char *text = GifErrorString(error);
 
-        end_picture(state);
+        gif_end_picture(state);
         if (error == D_GIF_ERR_NOT_ENOUGH_MEM)
                 return why_set(why, -ENOMEM, "GIF: no memory");
         return why_set(why, -EBADMSG, "GIF: %s", text ? text : "the file is damaged or cut short");
@@ -71,7 +71,7 @@ static int fail(struct gif_state *state, int error, struct why *why) {
 
 /* ---- header -------------------------------------------------------------------------------------------------- */
 
-static int on_read(GifFileType *gif, GifByteType *out, int n_wanted) {
+static int gif_on_read(GifFileType *gif, GifByteType *out, int n_wanted) {
         struct gif_state *state = gif->UserData;
         size_t n = state->n_bytes - state->at;
 
@@ -100,7 +100,7 @@ static int read_extension(struct gif_state *state) {
 }
 
 /* Reads up to the frame's pixels. Returns GIF_OK or GIF_ERROR; *ret_found is false if there is no frame. */
-static int find_frame(struct gif_state *state, bool *ret_found) {
+static int gif_find_frame(struct gif_state *state, bool *ret_found) {
         GifRecordType type;
 
         for (;;) {
@@ -142,7 +142,7 @@ static int take_palette(struct gif_state *state, struct why *why) {
 }
 
 /* Walks over the blocks of the frame's data up to the empty one. */
-static bool has_end(const uint8_t *bytes, size_t n_bytes, size_t at) {
+static bool gif_has_end(const uint8_t *bytes, size_t n_bytes, size_t at) {
         while (at < n_bytes && bytes[at] != 0)
                 at += 1u + bytes[at];
         return at < n_bytes;
@@ -167,7 +167,7 @@ static int take_frame(struct gif_state *state, struct why *why) {
         if (state->gif->SHeight > 0 && state->height < (uint32_t)state->gif->SHeight)
                 state->height = (uint32_t)state->gif->SHeight;
         state->is_interlaced = image->Interlace;
-        state->is_whole = has_end(state->bytes, state->n_bytes, state->at);
+        state->is_whole = gif_has_end(state->bytes, state->n_bytes, state->at);
         r = check_pixels(state->limits, state->width, state->height, why);
         return r < 0 ? r : take_palette(state, why);
 }
@@ -177,21 +177,21 @@ static int gif_open(void *opaque, const uint8_t *bytes, size_t n_bytes, struct i
         bool found = false;
         int error = 0, r;
 
-        end_picture(state);
+        gif_end_picture(state);
         state->bytes = bytes;
         state->n_bytes = n_bytes;
         state->at = 0;
         state->outside = 0;
         state->transparent = -1;
-        state->gif = DGifOpen(state, on_read, &error);
+        state->gif = DGifOpen(state, gif_on_read, &error);
         if (!state->gif)
-                return fail(state, error, why);
-        if (find_frame(state, &found) == GIF_ERROR)
-                return fail(state, state->gif->Error, why);
+                return gif_fail(state, error, why);
+        if (gif_find_frame(state, &found) == GIF_ERROR)
+                return gif_fail(state, state->gif->Error, why);
 
         r = found ? take_frame(state, why) : why_set(why, -EBADMSG, "GIF: the file has no frame");
         if (r < 0) {
-                end_picture(state);
+                gif_end_picture(state);
                 return r;
         }
         ret_info->width = state->width;
@@ -215,12 +215,12 @@ static int gif_as(void *opaque, enum decode_as as, struct why *why) {
 
 /* ---- pixels -------------------------------------------------------------------------------------------------- */
 
-static uint64_t frame_bytes(const struct gif_state *state) {
+static uint64_t gif_frame_bytes(const struct gif_state *state) {
         return (uint64_t)state->frame.width * (state->is_interlaced ? state->frame.height : 1);
 }
 
 /* Reads all rows of an interlaced frame into their final places. */
-static int read_interlaced(const struct gif_state *state, uint8_t *frame) {
+static int gif_read_interlaced(const struct gif_state *state, uint8_t *frame) {
         static const uint32_t first[] = { 0, 4, 2, 1 }, step[] = { 8, 8, 4, 2 };
 
         for (unsigned pass = 0; pass < 4; pass++)
@@ -232,7 +232,7 @@ static int read_interlaced(const struct gif_state *state, uint8_t *frame) {
 }
 
 /* Converts the box's part of row y of the canvas; `row` is the frame's row, NULL above and below the frame. */
-static void convert_row(const struct gif_state *state, const uint8_t *row, const struct box *box, uint8_t *rgb) {
+static void gif_convert_row(const struct gif_state *state, const uint8_t *row, const struct box *box, uint8_t *rgb) {
         const struct box *frame = &state->frame;
         uint32_t left = box->x > frame->x ? box->x : frame->x;
         uint32_t right = box->x + box->width < frame->x + frame->width ? box->x + box->width : frame->x + frame->width;
@@ -255,7 +255,7 @@ static int read_canvas(const struct gif_state *state, const struct box *box, uin
         uint32_t end = state->is_whole ? box->y + box->height : state->height;
         int r = 0;
 
-        if (state->is_interlaced && read_interlaced(state, indices) == GIF_ERROR)
+        if (state->is_interlaced && gif_read_interlaced(state, indices) == GIF_ERROR)
                 return 1;
         for (uint32_t y = 0; r == 0 && y < end; y++) {
                 const uint8_t *row = y >= frame->y && y - frame->y < frame->height ? indices : NULL;
@@ -265,7 +265,7 @@ static int read_canvas(const struct gif_state *state, const struct box *box, uin
                 else if (row && DGifGetLine(state->gif, indices, (int)frame->width) == GIF_ERROR)
                         return 1;
                 if (y >= box->y && y - box->y < box->height) {
-                        convert_row(state, row, box, row_band_next(band));
+                        gif_convert_row(state, row, box, row_band_next(band));
                         r = row_band_push(band);
                 }
         }
@@ -278,19 +278,19 @@ static int gif_read_rows(void *opaque, const struct box *box, const struct row_s
         struct row_band band;
         int r;
 
-        r = scratch_reserve(work, frame_bytes(state) + row_band_bytes(box->width), state->limits, why);
+        r = scratch_reserve(work, gif_frame_bytes(state) + row_band_bytes(box->width), state->limits, why);
         if (r == 0)
-                r = row_band_begin(&band, sink, work->bytes + frame_bytes(state), box->width, why);
+                r = row_band_begin(&band, sink, work->bytes + gif_frame_bytes(state), box->width, why);
         if (r == 0)
                 r = read_canvas(state, box, work->bytes, &band);
         if (r == 1)
-                return fail(state, state->gif->Error, why);
-        end_picture(state);
+                return gif_fail(state, state->gif->Error, why);
+        gif_end_picture(state);
         return r;
 }
 
 static uint64_t gif_need(const void *opaque, const struct box *box) {
-        return frame_bytes(opaque) + row_band_bytes(box->width) + LIBRARY_BYTES;
+        return gif_frame_bytes(opaque) + row_band_bytes(box->width) + LIBRARY_BYTES;
 }
 
 const struct picture_format format_gif = {

@@ -43,7 +43,7 @@ struct pil_state {
         struct palette palette; /* of one bit or one byte */
 };
 
-static uint64_t row_bytes(const struct pil_mode *mode, uint32_t width) {
+static uint64_t pil_row_bytes(const struct pil_mode *mode, uint32_t width) {
         return ((uint64_t)width * mode->bits + 7) / 8;
 }
 
@@ -62,7 +62,7 @@ static const struct pil_mode *find_mode(const uint8_t *bytes, size_t n_bytes) {
 
                 if (strlen(mode->name) == n_name && n_left > n_name &&
                     memcmp(bytes + HEADER_BYTES, mode->name, n_name) == 0 && (n_left - n_name) % height == 0 &&
-                    (n_left - n_name) / height == row_bytes(mode, width))
+                    (n_left - n_name) / height == pil_row_bytes(mode, width))
                         return mode;
         }
         return NULL;
@@ -119,7 +119,7 @@ static int pil_as(void *opaque, enum decode_as as, struct why *why) {
         return 0;
 }
 
-static void convert_row(const struct pil_state *state, const uint8_t *row, const struct box *box, uint8_t *rgb) {
+static void pil_convert_row(const struct pil_state *state, const uint8_t *row, const struct box *box, uint8_t *rgb) {
         const struct pil_mode *mode = state->mode;
         unsigned step = mode->bits / 8;
 
@@ -149,7 +149,7 @@ static void convert_row(const struct pil_state *state, const uint8_t *row, const
 static int pil_read_rows(void *opaque, const struct box *box, const struct row_sink *sink, struct scratch *work,
                          struct why *why) {
         struct pil_state *state = opaque;
-        const uint8_t *row = state->pixels + box->y * row_bytes(state->mode, state->width);
+        const uint8_t *row = state->pixels + box->y * pil_row_bytes(state->mode, state->width);
         struct row_band band;
         int r;
 
@@ -160,8 +160,8 @@ static int pil_read_rows(void *opaque, const struct box *box, const struct row_s
         r = scratch_reserve(work, row_band_bytes(box->width), state->limits, why);
         if (r == 0)
                 r = row_band_begin(&band, sink, work->bytes, box->width, why);
-        for (uint32_t i = 0; r == 0 && i < box->height; i++, row += row_bytes(state->mode, state->width)) {
-                convert_row(state, row, box, row_band_next(&band));
+        for (uint32_t i = 0; r == 0 && i < box->height; i++, row += pil_row_bytes(state->mode, state->width)) {
+                pil_convert_row(state, row, box, row_band_next(&band));
                 r = row_band_push(&band);
         }
         return r < 0 ? r : row_band_end(&band);

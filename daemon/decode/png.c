@@ -46,7 +46,7 @@ static bool png_probe(const uint8_t *bytes, size_t n_bytes) {
         return n_bytes >= 8 && memcmp(bytes, "\x89PNG\r\n\x1a\n", 8) == 0;
 }
 
-static void end_picture(struct png_state *state) {
+static void png_end_picture(struct png_state *state) {
         spng_ctx_free(state->spng); /* takes NULL */
         state->spng = NULL;
         free(state->repaired);
@@ -54,7 +54,7 @@ static void end_picture(struct png_state *state) {
 }
 
 static void png_state_free(void *opaque) {
-        end_picture(opaque);
+        png_end_picture(opaque);
         free(opaque);
 }
 
@@ -73,25 +73,25 @@ static int png_state_new(const struct decode_limits *limits, enum decode_jpeg jp
  * refusal as damage of the file. They have no argument of ours, so it is noted for the thread. */
 static _Thread_local bool was_refused;
 
-static void *noted(void *memory) {
+static void *png_noted(void *memory) {
         was_refused |= !memory;
         return memory;
 }
 
 static void *noted_malloc(size_t n_bytes) {
-        return noted(malloc(n_bytes));
+        return png_noted(malloc(n_bytes));
 }
 
 static void *noted_realloc(void *memory, size_t n_bytes) {
-        return noted(realloc(memory, n_bytes));
+        return png_noted(realloc(memory, n_bytes));
 }
 
 static void *noted_calloc(size_t n, size_t n_bytes) {
-        return noted(calloc(n, n_bytes));
+        return png_noted(calloc(n, n_bytes));
 }
 
-static int fail(struct png_state *state, int spng_error, struct why *why) {
-        end_picture(state);
+static int png_fail(struct png_state *state, int spng_error, struct why *why) {
+        png_end_picture(state);
         if (spng_error == SPNG_EMEM || was_refused)
                 return why_set(why, -ENOMEM, "PNG: no memory");
         return why_set(why, -EBADMSG, "PNG: %s", spng_strerror(spng_error));
@@ -100,7 +100,7 @@ static int fail(struct png_state *state, int spng_error, struct why *why) {
 /* ---- header -------------------------------------------------------------------------------------------------- */
 
 /* Entries that the file does not have are black, as from Pillow 10.1 on. */
-static int read_palette(struct png_state *state) {
+static int png_read_palette(struct png_state *state) {
         struct spng_plte palette;
         int r;
 
@@ -118,7 +118,7 @@ static int read_palette(struct png_state *state) {
         return 0;
 }
 
-static uint32_t be32(const uint8_t *bytes) {
+static uint32_t png_be32(const uint8_t *bytes) {
         return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
 }
 
@@ -128,7 +128,7 @@ static const uint8_t *find_chunk(const uint8_t *bytes, size_t n_bytes, const cha
         size_t at = 8;
 
         while (n_bytes - at >= 12) {
-                size_t n_content = be32(bytes + at);
+                size_t n_content = png_be32(bytes + at);
 
                 if (memcmp(bytes + at + 4, name, 4) == 0 || memcmp(bytes + at + 4, last, 4) == 0)
                         return bytes + at;
@@ -139,12 +139,12 @@ static const uint8_t *find_chunk(const uint8_t *bytes, size_t n_bytes, const cha
         return NULL;
 }
 
-static bool has_end(const uint8_t *bytes, size_t n_bytes) {
+static bool png_has_end(const uint8_t *bytes, size_t n_bytes) {
         return find_chunk(bytes, n_bytes, "IEND", "IEND");
 }
 
 /* Makes a libspng context and reads the header into the state. Returns 0 or libspng's error. */
-static int begin(struct png_state *state, const uint8_t *bytes, size_t n_bytes) {
+static int png_begin(struct png_state *state, const uint8_t *bytes, size_t n_bytes) {
         struct spng_alloc memory = { noted_malloc, noted_realloc, noted_calloc, free };
         int r;
 
@@ -167,27 +167,27 @@ static int png_open(void *opaque, const uint8_t *bytes, size_t n_bytes, struct i
         size_t n_image;
         int r;
 
-        end_picture(state);
+        png_end_picture(state);
         state->bytes = bytes;
         state->n_bytes = n_bytes;
         state->as = DECODE_COLORS;
-        r = begin(state, bytes, n_bytes);
+        r = png_begin(state, bytes, n_bytes);
         if (r)
-                return fail(state, r, why);
+                return png_fail(state, r, why);
 
         r = check_pixels(state->limits, state->header.width, state->header.height, why);
         if (r < 0) {
-                end_picture(state);
+                png_end_picture(state);
                 return r;
         }
-        r = read_palette(state);
+        r = png_read_palette(state);
         if (r)
-                return fail(state, r, why);
+                return png_fail(state, r, why);
         r = spng_decoded_image_size(state->spng, SPNG_FMT_RAW, &n_image);
         if (r)
-                return fail(state, r, why);
+                return png_fail(state, r, why);
         state->n_row = n_image / state->header.height;
-        state->is_whole = has_end(bytes, n_bytes);
+        state->is_whole = png_has_end(bytes, n_bytes);
 
         ret_info->width = state->header.width;
         ret_info->height = state->header.height;
@@ -225,7 +225,7 @@ static int begin_repaired(struct png_state *state) {
 
         while (state->n_bytes - at >= 12) { /* length, name, content, checksum */
                 uint8_t *chunk = state->repaired + at;
-                size_t n_content = be32(chunk);
+                size_t n_content = png_be32(chunk);
 
                 if (n_content > state->n_bytes - at - 12)
                         break;
@@ -234,14 +234,14 @@ static int begin_repaired(struct png_state *state) {
                 at += n_content + 12;
         }
 
-        r = begin(state, state->repaired, state->n_bytes);
-        return r ? r : read_palette(state);
+        r = png_begin(state, state->repaired, state->n_bytes);
+        return r ? r : png_read_palette(state);
 }
 
 /* ---- one row of samples, as the file has them (16 bits: big-endian) -> RGB ----------------------------------- */
 
 /* Sample x of a row with 1, 2, 4 or 8 bits a sample, the first one in the highest bits. */
-static unsigned sample_at(const uint8_t *row, uint32_t x, unsigned depth) {
+static unsigned png_sample_at(const uint8_t *row, uint32_t x, unsigned depth) {
         unsigned n_per_byte = 8 / depth;
         unsigned shift = (n_per_byte - 1 - x % n_per_byte) * depth;
 
@@ -253,7 +253,7 @@ static void convert_grey(const struct png_state *state, const uint8_t *row, uint
         unsigned scale = 255 / ((1u << depth) - 1);
 
         for (uint32_t x = 0; x < width; x++)
-                memset(rgb + (size_t)x * PIXEL_BYTES, (int)(sample_at(row, x, depth) * scale), PIXEL_BYTES);
+                memset(rgb + (size_t)x * PIXEL_BYTES, (int)(png_sample_at(row, x, depth) * scale), PIXEL_BYTES);
 }
 
 static void convert_grey_16(const struct png_state *state, const uint8_t *row, uint8_t *rgb, uint32_t width) {
@@ -264,7 +264,7 @@ static void convert_grey_16(const struct png_state *state, const uint8_t *row, u
 
 static void convert_palette(const struct png_state *state, const uint8_t *row, uint8_t *rgb, uint32_t width) {
         for (uint32_t x = 0; x < width; x++)
-                memcpy(rgb + (size_t)x * PIXEL_BYTES, state->palette[sample_at(row, x, state->header.bit_depth)],
+                memcpy(rgb + (size_t)x * PIXEL_BYTES, state->palette[png_sample_at(row, x, state->header.bit_depth)],
                        PIXEL_BYTES);
 }
 
@@ -294,7 +294,7 @@ static void convert_numbers(const struct png_state *state, const uint8_t *row, u
         unsigned scale = is_scaled ? 255 / ((1u << depth) - 1) : 1;
 
         for (uint32_t x = 0; x < width; x++)
-                memset(rgb + (size_t)x * PIXEL_BYTES, (int)(sample_at(row, x, depth) * scale), PIXEL_BYTES);
+                memset(rgb + (size_t)x * PIXEL_BYTES, (int)(png_sample_at(row, x, depth) * scale), PIXEL_BYTES);
 }
 
 /* The high bytes of the channel that is alpha. */
@@ -308,7 +308,7 @@ static void convert_alpha(const struct png_state *state, const uint8_t *row, uin
 
 static void convert_palette_alpha(const struct png_state *state, const uint8_t *row, uint8_t *rgb, uint32_t width) {
         for (uint32_t x = 0; x < width; x++)
-                put_level(state->alphas[sample_at(row, x, state->header.bit_depth)], rgb + (size_t)x * PIXEL_BYTES);
+                put_level(state->alphas[png_sample_at(row, x, state->header.bit_depth)], rgb + (size_t)x * PIXEL_BYTES);
 }
 
 /* The one grey, or colour, of tRNS is transparent. 8 bits a sample, or one bit. */
@@ -319,7 +319,7 @@ static void convert_key_alpha(const struct png_state *state, const uint8_t *row,
                 bool is_key;
 
                 if (state->header.color_type == SPNG_COLOR_TYPE_GRAYSCALE)
-                        is_key = sample_at(row, x, state->header.bit_depth) == key->gray;
+                        is_key = png_sample_at(row, x, state->header.bit_depth) == key->gray;
                 else
                         is_key = row[3 * (size_t)x] == key->red && row[3 * (size_t)x + 1] == key->green &&
                                  row[3 * (size_t)x + 2] == key->blue;
@@ -343,7 +343,7 @@ static bool has_alpha(const struct spng_ihdr *header) {
  * Pillow does not. */
 static int read_alphas(struct png_state *state, struct why *why) {
         const uint8_t *chunk = find_chunk(state->bytes, state->n_bytes, "tRNS", "IDAT");
-        size_t n = chunk && memcmp(chunk + 4, "tRNS", 4) == 0 ? be32(chunk) : 0;
+        size_t n = chunk && memcmp(chunk + 4, "tRNS", 4) == 0 ? png_be32(chunk) : 0;
 
         if (n == 0)
                 return DECODE_OPAQUE;
@@ -456,14 +456,14 @@ static bool flush_band(const struct png_state *state, struct reading *reading) {
 }
 
 /* Where row y has to be decompressed to. */
-static uint8_t *place_of(const struct png_state *state, const struct reading *reading) {
+static uint8_t *png_place_of(const struct png_state *state, const struct reading *reading) {
         if (reading->convert)
                 return reading->raw;
         return reading->band + reading->n_band * ((size_t)state->header.width * PIXEL_BYTES);
 }
 
 /* Row y of the file lies at `raw`. Returns false if the sink wants no more. */
-static bool take_row(const struct png_state *state, struct reading *reading, uint32_t y, const uint8_t *raw) {
+static bool png_take_row(const struct png_state *state, struct reading *reading, uint32_t y, const uint8_t *raw) {
         uint32_t end = reading->box->y + reading->box->height;
         uint8_t *rgb = reading->band + reading->n_band * ((size_t)state->header.width * PIXEL_BYTES);
 
@@ -480,7 +480,7 @@ static bool take_row(const struct png_state *state, struct reading *reading, uin
 /* Both return 0 or an error of libspng; an error of the sink takes precedence. */
 
 /* The rows of an interlaced picture are complete only at the end. */
-static int read_interlaced(struct png_state *state, struct reading *reading) {
+static int png_read_interlaced(struct png_state *state, struct reading *reading) {
         uint32_t end = reading->box->y + reading->box->height;
         size_t n_bytes = state->n_row * state->header.height;
         int r;
@@ -489,7 +489,7 @@ static int read_interlaced(struct png_state *state, struct reading *reading) {
                 memset(reading->raw, 0, n_bytes); /* the library ORs samples into the bytes that they share */
         r = spng_decode_image(state->spng, reading->raw, n_bytes, SPNG_FMT_RAW, 0);
         for (uint32_t y = reading->box->y; r == 0 && y < end; y++)
-                if (!take_row(state, reading, y, reading->raw + state->n_row * y))
+                if (!png_take_row(state, reading, y, reading->raw + state->n_row * y))
                         break;
         return r;
 }
@@ -500,23 +500,23 @@ static int read_sequential(struct png_state *state, struct reading *reading) {
 
         r = spng_decode_image(state->spng, NULL, 0, SPNG_FMT_RAW, SPNG_DECODE_PROGRESSIVE);
         for (uint32_t y = 0; r == 0 && y < end; y++) {
-                uint8_t *raw = place_of(state, reading);
+                uint8_t *raw = png_place_of(state, reading);
 
                 r = spng_decode_row(state->spng, raw, state->n_row);
                 if (r == SPNG_EOI) /* comes with the last row */
                         r = 0;
-                if (r == 0 && !take_row(state, reading, y, raw))
+                if (r == 0 && !png_take_row(state, reading, y, raw))
                         break;
         }
         return r;
 }
 
-static int read_once(struct png_state *state, struct reading *reading) {
+static int png_read_once(struct png_state *state, struct reading *reading) {
         reading->n_band = 0;
         reading->sink_error = reading->sink->begin(reading->sink->userdata, reading->why);
         if (reading->sink_error < 0)
                 return 0;
-        return state->header.interlace_method ? read_interlaced(state, reading) : read_sequential(state, reading);
+        return state->header.interlace_method ? png_read_interlaced(state, reading) : read_sequential(state, reading);
 }
 
 /* Memory for the file's samples before they become RGB: one row, or all of an interlaced picture. */
@@ -524,7 +524,7 @@ static uint64_t raw_bytes(const struct png_state *state) {
         return state->header.interlace_method ? (uint64_t)state->n_row * state->header.height : state->n_row;
 }
 
-static uint64_t band_bytes(const struct png_state *state) {
+static uint64_t png_band_bytes(const struct png_state *state) {
         return (uint64_t)state->header.width * PIXEL_BYTES * BAND_ROWS;
 }
 
@@ -534,24 +534,24 @@ static int png_read_rows(void *opaque, const struct box *box, const struct row_s
         struct reading reading = { .box = box, .sink = sink, .why = why };
         int r;
 
-        r = scratch_reserve(work, raw_bytes(state) + band_bytes(state), state->limits, why);
+        r = scratch_reserve(work, raw_bytes(state) + png_band_bytes(state), state->limits, why);
         if (r < 0) {
-                end_picture(state);
+                png_end_picture(state);
                 return r;
         }
         reading.raw = work->bytes;
         reading.band = work->bytes + raw_bytes(state);
         reading.convert = find_converter(state);
 
-        r = read_once(state, &reading);
+        r = png_read_once(state, &reading);
         if (r == SPNG_ECHUNK_CRC) {
                 r = begin_repaired(state);
                 if (r == 0)
-                        r = read_once(state, &reading);
+                        r = png_read_once(state, &reading);
         }
         if (r)
-                return fail(state, r, why);
-        end_picture(state);
+                return png_fail(state, r, why);
+        png_end_picture(state);
         return reading.sink_error;
 }
 
@@ -560,7 +560,7 @@ static uint64_t png_need(const void *opaque, const struct box *box) {
         const struct png_state *state = opaque;
 
         (void)box;
-        return raw_bytes(state) + band_bytes(state) + 2 * state->n_row + state->n_bytes;
+        return raw_bytes(state) + png_band_bytes(state) + 2 * state->n_row + state->n_bytes;
 }
 
 const struct picture_format format_png = {

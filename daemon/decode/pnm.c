@@ -32,12 +32,12 @@ struct pnm_state {
         struct palette palette; /* RGB of a sample of up to 255 */
 };
 
-static bool is_blank(uint8_t byte) {
+static bool pnm_is_blank(uint8_t byte) {
         return byte == ' ' || (byte >= '\t' && byte <= '\r');
 }
 
 static bool pnm_probe(const uint8_t *bytes, size_t n_bytes) {
-        return n_bytes >= 3 && bytes[0] == 'P' && bytes[1] >= '1' && bytes[1] <= '6' && is_blank(bytes[2]);
+        return n_bytes >= 3 && bytes[0] == 'P' && bytes[1] >= '1' && bytes[1] <= '6' && pnm_is_blank(bytes[2]);
 }
 
 static int pnm_state_new(const struct decode_limits *limits, enum decode_jpeg jpeg, void **ret_state) {
@@ -59,30 +59,30 @@ static size_t after_comment(const struct pnm_state *state, size_t at) {
 }
 
 /* The next byte that is not in a comment, or -1 at the end. */
-static int next_byte(const struct pnm_state *state, size_t *at) {
+static int pnm_next_byte(const struct pnm_state *state, size_t *at) {
         while (*at < state->n_bytes && state->bytes[*at] == '#')
                 *at = after_comment(state, *at);
         return *at < state->n_bytes ? state->bytes[(*at)++] : -1;
 }
 
 /* Reads a number and one blank after it. */
-static int read_number(const struct pnm_state *state, size_t *at, bool may_end_file, uint64_t *ret_value,
-                       struct why *why) {
+static int pnm_read_number(const struct pnm_state *state, size_t *at, bool may_end_file, uint64_t *ret_value,
+                           struct why *why) {
         unsigned n_digits = 0;
         uint64_t value = 0;
         int byte;
 
         do
-                byte = next_byte(state, at);
-        while (byte >= 0 && is_blank((uint8_t)byte));
+                byte = pnm_next_byte(state, at);
+        while (byte >= 0 && pnm_is_blank((uint8_t)byte));
 
-        for (; byte >= '0' && byte <= '9' && n_digits <= DIGITS_MAX; byte = next_byte(state, at), n_digits++)
+        for (; byte >= '0' && byte <= '9' && n_digits <= DIGITS_MAX; byte = pnm_next_byte(state, at), n_digits++)
                 value = value * 10 + (unsigned)(byte - '0');
         if (n_digits > DIGITS_MAX)
                 return why_set(why, -EBADMSG, "PNM: a number has more than %u digits", DIGITS_MAX);
         if (byte < 0 && (n_digits == 0 || !may_end_file))
                 return why_set(why, -EBADMSG, "PNM: the file ends within its %s", may_end_file ? "pixels" : "header");
-        if (byte >= 0 && !is_blank((uint8_t)byte))
+        if (byte >= 0 && !pnm_is_blank((uint8_t)byte))
                 return why_set(why, -EBADMSG, "PNM: byte %02x where a number is expected", (unsigned)byte);
         *ret_value = value;
         return 0;
@@ -98,7 +98,7 @@ static unsigned scale(uint32_t value, uint32_t max, unsigned out_max) {
 }
 
 /* One sample -> 0 ... 255. */
-static uint8_t level_of(const struct pnm_state *state, uint32_t value) {
+static uint8_t pnm_level_of(const struct pnm_state *state, uint32_t value) {
         if (state->max <= 255)
                 return state->palette.colors[value][0];
         if (state->n_channels == 3)
@@ -115,7 +115,7 @@ static void set_palette(struct pnm_state *state, bool is_bits) {
                 memset(state->palette.colors[i], (int)scale(i, state->max, 255), PIXEL_BYTES);
 }
 
-static unsigned sample_bytes(const struct pnm_state *state) {
+static unsigned pnm_sample_bytes(const struct pnm_state *state) {
         return state->max > 255 ? 2 : 1;
 }
 
@@ -123,20 +123,20 @@ static bool is_packed_bits(const struct pnm_state *state) {
         return state->max == 1 && state->bytes[1] == '4';
 }
 
-static uint64_t row_bytes(const struct pnm_state *state) {
+static uint64_t pnm_row_bytes(const struct pnm_state *state) {
         if (is_packed_bits(state))
                 return ((uint64_t)state->width + 7) / 8;
-        return (uint64_t)state->width * state->n_channels * sample_bytes(state);
+        return (uint64_t)state->width * state->n_channels * pnm_sample_bytes(state);
 }
 
-static int read_header(struct pnm_state *state, struct why *why) {
+static int pnm_read_header(struct pnm_state *state, struct why *why) {
         bool is_bits = state->bytes[1] == '1' || state->bytes[1] == '4';
         uint64_t numbers[3] = { 0, 0, 1 };
         int r = 0;
 
         state->at = 3;
         for (unsigned i = 0; r == 0 && i < (is_bits ? 2 : 3); i++)
-                r = read_number(state, &state->at, false, &numbers[i], why);
+                r = pnm_read_number(state, &state->at, false, &numbers[i], why);
         if (r < 0)
                 return r;
         if (numbers[0] == 0 || numbers[1] == 0 || numbers[0] > INT32_MAX || numbers[1] > INT32_MAX)
@@ -161,12 +161,12 @@ static int pnm_open(void *opaque, const uint8_t *bytes, size_t n_bytes, struct i
 
         state->bytes = bytes;
         state->n_bytes = n_bytes;
-        r = read_header(state, why);
+        r = pnm_read_header(state, why);
         if (r == 0)
                 r = check_pixels(state->limits, state->width, state->height, why);
         if (r < 0)
                 return r;
-        if (!state->is_text && (n_bytes - state->at) / row_bytes(state) < state->height)
+        if (!state->is_text && (n_bytes - state->at) / pnm_row_bytes(state) < state->height)
                 return why_set(why, -EBADMSG,
                                "PNM: the file has %zu bytes, which are too few for %" PRIu32 " x %" PRIu32
                                " pixels from byte %zu on",
@@ -201,13 +201,13 @@ static void put_sample(const struct pnm_state *state, uint32_t value, uint8_t *r
         if (state->is_wide)
                 put_wide((uint16_t)scale(value, state->max, 65535), rgb);
         else if (state->n_channels == 1)
-                memset(rgb, level_of(state, value), PIXEL_BYTES);
+                memset(rgb, pnm_level_of(state, value), PIXEL_BYTES);
         else
-                *rgb = level_of(state, value);
+                *rgb = pnm_level_of(state, value);
 }
 
-static void convert_row(const struct pnm_state *state, const uint8_t *row, const struct box *box, uint8_t *rgb) {
-        unsigned n_sample = sample_bytes(state), n_channels = state->n_channels;
+static void pnm_convert_row(const struct pnm_state *state, const uint8_t *row, const struct box *box, uint8_t *rgb) {
+        unsigned n_sample = pnm_sample_bytes(state), n_channels = state->n_channels;
         size_t n_samples = (size_t)box->width * n_channels;
 
         if (n_channels == 1 && n_sample == 1) {
@@ -223,12 +223,12 @@ static void convert_row(const struct pnm_state *state, const uint8_t *row, const
                 put_sample(state, n_sample == 2 ? (uint32_t)row[0] << 8 | row[1] : row[0], rgb);
 }
 
-static int read_bytes(const struct pnm_state *state, const struct box *box, struct row_band *band) {
-        const uint8_t *row = state->bytes + state->at + box->y * row_bytes(state);
+static int pnm_read_bytes(const struct pnm_state *state, const struct box *box, struct row_band *band) {
+        const uint8_t *row = state->bytes + state->at + box->y * pnm_row_bytes(state);
         int r = 0;
 
-        for (uint32_t i = 0; r == 0 && i < box->height; i++, row += row_bytes(state)) {
-                convert_row(state, row, box, row_band_next(band));
+        for (uint32_t i = 0; r == 0 && i < box->height; i++, row += pnm_row_bytes(state)) {
+                pnm_convert_row(state, row, box, row_band_next(band));
                 r = row_band_push(band);
         }
         return r < 0 ? r : row_band_end(band);
@@ -239,8 +239,8 @@ static int read_bit(const struct pnm_state *state, size_t *at, uint64_t *ret_val
         int byte;
 
         do
-                byte = next_byte(state, at);
-        while (byte >= 0 && is_blank((uint8_t)byte));
+                byte = pnm_next_byte(state, at);
+        while (byte >= 0 && pnm_is_blank((uint8_t)byte));
 
         if (byte < 0)
                 return why_set(why, -EBADMSG, "PNM: the file ends within its pixels");
@@ -257,7 +257,8 @@ static int read_text_row(const struct pnm_state *state, size_t *at, const struct
         for (uint32_t x = 0; x < state->width; x++)
                 for (unsigned c = 0; c < state->n_channels; c++) {
                         uint64_t value;
-                        int r = is_bits ? read_bit(state, at, &value, why) : read_number(state, at, true, &value, why);
+                        int r = is_bits ? read_bit(state, at, &value, why)
+                                        : pnm_read_number(state, at, true, &value, why);
 
                         if (r == 0 && value > state->max)
                                 r = why_set(why, -EBADMSG,
@@ -271,7 +272,7 @@ static int read_text_row(const struct pnm_state *state, size_t *at, const struct
         return 0;
 }
 
-static int read_text(const struct pnm_state *state, const struct box *box, struct row_band *band) {
+static int pnm_read_text(const struct pnm_state *state, const struct box *box, struct row_band *band) {
         size_t at = state->at;
         int r = 0;
 
@@ -296,7 +297,7 @@ static int pnm_read_rows(void *opaque, const struct box *box, const struct row_s
                 r = row_band_begin(&band, sink, work->bytes, box->width, why);
         if (r < 0)
                 return r;
-        return state->is_text ? read_text(state, box, &band) : read_bytes(state, box, &band);
+        return state->is_text ? pnm_read_text(state, box, &band) : pnm_read_bytes(state, box, &band);
 }
 
 static uint64_t pnm_need(const void *opaque, const struct box *box) {

@@ -35,7 +35,7 @@ void indices_to_rgb(const struct palette *palette, unsigned bits, const uint8_t 
 }
 
 /* a * b / 255, rounded, for 0 <= a, b <= 255. */
-static unsigned multiply_255(unsigned a, unsigned b) {
+static unsigned samples_multiply_255(unsigned a, unsigned b) {
         unsigned product = a * b + 128;
 
         return (product + (product >> 8)) >> 8;
@@ -46,6 +46,6 @@ void cmyk_ink_to_rgb(const uint8_t *cmyk, unsigned step, uint32_t n_pixels, uint
                 unsigned white = 255u - cmyk[3];
 
                 for (unsigned c = 0; c < 3; c++)
-                        rgb[c] = (uint8_t)(white - multiply_255(cmyk[c], white));
+                        rgb[c] = (uint8_t)(white - samples_multiply_255(cmyk[c], white));
         }
 }

@@ -29,11 +29,11 @@ struct sound {
 
 /* ---- the bytes as a file ---------------------------------------------------------------------------------------- */
 
-static sf_count_t get_length(void *user) {
+static sf_count_t sound_get_length(void *user) {
         return ((const struct sound *)user)->n_bytes;
 }
 
-static sf_count_t seek_to(sf_count_t offset, int whence, void *user) {
+static sf_count_t sound_seek_to(sf_count_t offset, int whence, void *user) {
         struct sound *sound = user;
         sf_count_t from = whence == SEEK_SET ? 0 : whence == SEEK_CUR ? sound->at : sound->n_bytes;
 
@@ -43,7 +43,7 @@ static sf_count_t seek_to(sf_count_t offset, int whence, void *user) {
         return sound->at;
 }
 
-static sf_count_t read_bytes(void *into, sf_count_t n, void *user) {
+static sf_count_t sound_read_bytes(void *into, sf_count_t n, void *user) {
         struct sound *sound = user;
         sf_count_t n_left = sound->n_bytes - sound->at;
 
@@ -63,14 +63,14 @@ static sf_count_t write_nothing(const void *from, sf_count_t n, void *user) {
         return 0;
 }
 
-static sf_count_t get_place(void *user) {
+static sf_count_t sound_get_place(void *user) {
         return ((const struct sound *)user)->at;
 }
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
 /* libsndfile knows many more formats; only these are given to it. */
-static bool is_known(const uint8_t *bytes, size_t n_bytes) {
+static bool sound_is_known(const uint8_t *bytes, size_t n_bytes) {
         if (n_bytes < 12)
                 return false;
         return (memcmp(bytes, "RIFF", 4) == 0 && memcmp(bytes + 8, "WAVE", 4) == 0) || memcmp(bytes, "fLaC", 4) == 0 ||
@@ -120,7 +120,8 @@ static int check_info(const SF_INFO *info, struct why *why) {
 }
 
 static int open_with_libsndfile(struct sound *sound, struct why *why) {
-        static const SF_VIRTUAL_IO STATIC_IO = { get_length, seek_to, read_bytes, write_nothing, get_place };
+        static const SF_VIRTUAL_IO STATIC_IO = { sound_get_length, sound_seek_to, sound_read_bytes, write_nothing,
+                                                 sound_get_place };
         SF_VIRTUAL_IO io = STATIC_IO;
         SF_INFO info = { 0 };
         int format, r;
@@ -142,7 +143,7 @@ int sound_open(const uint8_t *bytes, size_t n_bytes, struct sound **ret_sound, s
         struct sound *sound;
         int r;
 
-        if (!is_known(bytes, n_bytes))
+        if (!sound_is_known(bytes, n_bytes))
                 return why_set(why, -ENOTSUP,
                                "is not a sound file that is handled: WAV, FLAC, Ogg (Vorbis, Opus), MP3");
         r = check_container(bytes, n_bytes, why);
@@ -183,7 +184,7 @@ void sound_close(struct sound *sound) {
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 /* The next frames, at most a block. -EBADMSG if they are not all there. */
-static int read_block(struct sound *sound, float *block, uint64_t n_frames, uint64_t frame, struct why *why) {
+static int sound_read_block(struct sound *sound, float *block, uint64_t n_frames, uint64_t frame, struct why *why) {
         sf_count_t n;
 
         if (!wanting_goes_on(sound->wanting, &sound->n_done, 1, BLOCKS_A_LOOK))
@@ -198,7 +199,7 @@ static int read_block(struct sound *sound, float *block, uint64_t n_frames, uint
                        (unsigned long long)sound->info.n_frames);
 }
 
-static int skip_to(struct sound *sound, uint64_t first, uint64_t end, struct why *why) {
+static int sound_skip_to(struct sound *sound, uint64_t first, uint64_t end, struct why *why) {
         float block[BLOCK_SAMPLES];
         uint64_t n_block = BLOCK_SAMPLES / sound->info.n_channels;
         int r = 0;
@@ -214,11 +215,11 @@ static int skip_to(struct sound *sound, uint64_t first, uint64_t end, struct why
                                (unsigned long long)first);
         }
         for (uint64_t at = 0; at < first && r == 0; at += n_block)
-                r = read_block(sound, block, first - at < n_block ? first - at : n_block, at, why);
+                r = sound_read_block(sound, block, first - at < n_block ? first - at : n_block, at, why);
         return r;
 }
 
-static void mix(const float *block, uint64_t n_frames, uint32_t n_channels, float *out) {
+static void sound_mix(const float *block, uint64_t n_frames, uint32_t n_channels, float *out) {
         for (uint64_t i = 0; i < n_frames; i++) {
                 float sum = block[i * n_channels];
 
@@ -228,23 +229,23 @@ static void mix(const float *block, uint64_t n_frames, uint32_t n_channels, floa
         }
 }
 
-static int read_part(struct sound *sound, uint64_t first, uint64_t n_frames, uint32_t n_out_channels, float *out,
-                     struct why *why) {
+static int sound_read_part(struct sound *sound, uint64_t first, uint64_t n_frames, uint32_t n_out_channels, float *out,
+                           struct why *why) {
         uint32_t n_channels = sound->info.n_channels;
         uint64_t n_block = BLOCK_SAMPLES / n_channels;
         float block[BLOCK_SAMPLES];
-        int r = skip_to(sound, first, first + n_frames, why);
+        int r = sound_skip_to(sound, first, first + n_frames, why);
 
         for (uint64_t at = 0; at < n_frames && r == 0; at += n_block) {
                 uint64_t n = n_frames - at < n_block ? n_frames - at : n_block;
 
                 if (n_out_channels == n_channels) {
-                        r = read_block(sound, out + at * n_channels, n, first + at, why);
+                        r = sound_read_block(sound, out + at * n_channels, n, first + at, why);
                         continue;
                 }
-                r = read_block(sound, block, n, first + at, why);
+                r = sound_read_block(sound, block, n, first + at, why);
                 if (r == 0)
-                        mix(block, n, n_channels, out + at);
+                        sound_mix(block, n, n_channels, out + at);
         }
         return r;
 }
@@ -259,7 +260,7 @@ int sound_read(struct sound *sound, uint64_t first, uint64_t n_frames, uint32_t 
                 struct sound_info info = sound->info;
                 int r;
 
-                r = read_part(sound, first, n_frames, n_out_channels, out, why);
+                r = sound_read_part(sound, first, n_frames, n_out_channels, out, why);
                 if (r == 0 || r == -ECANCELED)
                         return r;
                 flac_close(sound->flac); /* libsndfile says what is wrong with it */
@@ -270,5 +271,5 @@ int sound_read(struct sound *sound, uint64_t first, uint64_t n_frames, uint32_t 
                 if (r < 0)
                         return r;
         }
-        return read_part(sound, first, n_frames, n_out_channels, out, why);
+        return sound_read_part(sound, first, n_frames, n_out_channels, out, why);
 }

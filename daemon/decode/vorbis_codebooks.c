@@ -7,7 +7,7 @@
 #define LENGTH_MAX     32 /* bits of a code word */
 #define ENTRY_OVERHEAD 8u
 
-static int bits_of(uint64_t number) {
+static int vorbis_codebooks_bits_of(uint64_t number) {
         int n = 0;
 
         for (; number > 0; number >>= 1)
@@ -21,7 +21,7 @@ static bool skip_ordered_lengths(oggpack_buffer *bits, uint64_t n_entries) {
         uint64_t n_done = 0;
 
         for (; n_done < n_entries && length <= LENGTH_MAX; length++) {
-                long n = oggpack_read(bits, bits_of(n_entries - n_done));
+                long n = oggpack_read(bits, vorbis_codebooks_bits_of(n_entries - n_done));
 
                 if (n < 0 || (uint64_t)n > n_entries - n_done)
                         return false;
@@ -43,7 +43,7 @@ static bool skip_lengths(oggpack_buffer *bits, uint64_t n_entries) {
 }
 
 /* The largest number whose n_dims-th power is at most n_entries; n_dims is at least 1. */
-static uint64_t root_of(uint64_t n_entries, uint64_t n_dims) {
+static uint64_t vorbis_codebooks_root_of(uint64_t n_entries, uint64_t n_dims) {
         uint64_t root = 1;
 
         for (;;) {
@@ -69,7 +69,7 @@ static bool skip_values(oggpack_buffer *bits, uint64_t n_entries, uint64_t n_dim
         n_bits = oggpack_read(bits, 4) + 1;
         if (oggpack_read(bits, 1) < 0 || n_entries == 0 || n_dims == 0)
                 return false;
-        n = type == 1 ? root_of(n_entries, n_dims) : n_entries * n_dims;
+        n = type == 1 ? vorbis_codebooks_root_of(n_entries, n_dims) : n_entries * n_dims;
         for (uint64_t i = 0; i < n; i++)
                 if (oggpack_read(bits, (int)n_bits) < 0)
                         return false;

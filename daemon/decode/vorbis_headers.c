@@ -25,7 +25,7 @@ static bool is_vorbis(const ogg_packet *packet) {
 }
 
 /* The packets of a page. Returns false if one of them is not the header that is due. */
-static bool take_page(struct headers *headers, ogg_page *page) {
+static bool vorbis_headers_take_page(struct headers *headers, ogg_page *page) {
         ogg_packet packet;
         int r;
 
@@ -53,7 +53,7 @@ static bool take_page(struct headers *headers, ogg_page *page) {
 }
 
 /* Returns the number of bytes given to libogg: 0 at the end, or -ENOMEM. */
-static long feed(struct headers *headers, const uint8_t *bytes, size_t n_bytes) {
+static long vorbis_headers_feed(struct headers *headers, const uint8_t *bytes, size_t n_bytes) {
         long n = n_bytes < PIECE_BYTES ? (long)n_bytes : PIECE_BYTES;
         char *piece;
 
@@ -75,12 +75,12 @@ static int read_headers(struct headers *headers, const uint8_t *bytes, size_t n_
                 int r = ogg_sync_pageout(&headers->sync, &page);
                 long n;
 
-                if (r < 0 || (r > 0 && !take_page(headers, &page)))
+                if (r < 0 || (r > 0 && !vorbis_headers_take_page(headers, &page)))
                         return why_set(why, -EBADMSG,
                                        "is damaged: its Vorbis headers, or they ask for too much memory");
                 if (r > 0)
                         continue;
-                n = feed(headers, bytes + at, n_bytes - at);
+                n = vorbis_headers_feed(headers, bytes + at, n_bytes - at);
                 if (n < 0)
                         return why_errno(why, (int)n, "the headers of a sound");
                 if (n == 0)

@@ -47,7 +47,7 @@ static int webp_state_new(const struct decode_limits *limits, enum decode_jpeg j
 }
 
 /* Finds the first chunk ANMF. `bytes` is the container, whose size has been checked. */
-static int find_frame(struct webp_state *state, const uint8_t *bytes, size_t n_bytes, struct why *why) {
+static int webp_find_frame(struct webp_state *state, const uint8_t *bytes, size_t n_bytes, struct why *why) {
         size_t at = RIFF_HEADER;
 
         while (n_bytes - at >= CHUNK_HEADER) {
@@ -95,7 +95,7 @@ static int webp_open(void *opaque, const uint8_t *bytes, size_t n_bytes, struct 
         state->n_bytes = n_container;
         state->frame = (struct box){};
         if (features.has_animation) {
-                r = find_frame(state, bytes, n_container, why);
+                r = webp_find_frame(state, bytes, n_container, why);
                 if (r < 0)
                         return r;
                 if (WebPGetFeatures(state->bytes, state->n_bytes, &features) != VP8_STATUS_OK)
@@ -130,7 +130,7 @@ static unsigned library_bytes(const struct webp_state *state) {
 
 /* The part of the frame that has to be decoded for the box, in the frame's own coordinates; the library needs even
  * corners, and its upsampling reads a neighbour. False: the box lies beside the frame. */
-static bool find_part(const struct box *frame, const struct box *box, struct box *ret_part) {
+static bool webp_find_part(const struct box *frame, const struct box *box, struct box *ret_part) {
         uint32_t left = box->x > frame->x ? box->x - frame->x : 0;
         uint32_t top = box->y > frame->y ? box->y - frame->y : 0;
         int64_t right = (int64_t)box->x + box->width + MARGIN - frame->x;
@@ -196,7 +196,7 @@ static int webp_read_rows(void *opaque, const struct box *box, const struct row_
         struct webp_state *state = opaque;
         const struct box *frame = &state->frame;
         struct box part = {};
-        bool overlaps = find_part(frame, box, &part);
+        bool overlaps = webp_find_part(frame, box, &part);
         bool covers = frame->x <= box->x && box->x + box->width <= frame->x + frame->width && frame->y <= box->y &&
                       box->y + box->height <= frame->y + frame->height;
         uint64_t n_part = (uint64_t)part.width * library_bytes(state) * part.height;

@@ -10,8 +10,8 @@
 
 #define UNUSED_NS (5ull * 1000000000) /* a file that was not read for this long may make room for another */
 
-static struct kept_file **bucket_of(const struct kept_files *files, const void *owner, uint32_t idx_file,
-                                    bool past_cache) {
+static struct kept_file **kept_files_bucket_of(const struct kept_files *files, const void *owner, uint32_t idx_file,
+                                               bool past_cache) {
         uint64_t key = ((uint64_t)(uintptr_t)owner + idx_file) * 2 + past_cache;
 
         key *= 0x9e3779b97f4a7c15ull;
@@ -19,7 +19,7 @@ static struct kept_file **bucket_of(const struct kept_files *files, const void *
 }
 
 static struct kept_file **own_bucket(const struct kept_files *files, const struct kept_file *file) {
-        return bucket_of(files, file->owner, file->idx_file, file->past_cache);
+        return kept_files_bucket_of(files, file->owner, file->idx_file, file->past_cache);
 }
 
 /* ---- making and freeing -------------------------------------------------------------------------------------- */
@@ -73,7 +73,7 @@ void kept_files_fini(struct kept_files *files) {
 /* ---- called with the lock held ------------------------------------------------------------------------------- */
 
 static struct kept_file *find_locked(struct kept_files *files, const struct read_request *request) {
-        struct kept_file *file = *bucket_of(files, request->owner, request->idx_file, request->past_cache);
+        struct kept_file *file = *kept_files_bucket_of(files, request->owner, request->idx_file, request->past_cache);
 
         while (file && (file->owner != request->owner || file->idx_file != request->idx_file ||
                         file->past_cache != request->past_cache))
@@ -111,7 +111,7 @@ static struct kept_file *unused_locked(const struct kept_files *files) {
 
 static struct kept_file *add_locked(struct kept_files *files, const struct read_request *request, int fd,
                                     bool is_direct) {
-        struct kept_file **bucket = bucket_of(files, request->owner, request->idx_file, request->past_cache);
+        struct kept_file **bucket = kept_files_bucket_of(files, request->owner, request->idx_file, request->past_cache);
         struct kept_file *file = TAILQ_FIRST(&files->free);
 
         TAILQ_REMOVE(&files->free, file, entry);
@@ -165,7 +165,7 @@ static struct kept_file *find_or_add(struct kept_files *files, const struct read
 }
 
 /* Makes room by dropping a file that was not read for a while. Returns false if there is none. */
-static bool make_room(struct kept_files *files) {
+static bool kept_files_make_room(struct kept_files *files) {
         struct kept_file *file;
 
         pthread_mutex_lock(&files->lock);
@@ -182,7 +182,7 @@ struct kept_file *kept_files_add(struct kept_files *files, const struct read_req
         bool is_added;
         struct kept_file *file = find_or_add(files, request, fd, is_direct, &is_added);
 
-        if (!file && make_room(files))
+        if (!file && kept_files_make_room(files))
                 file = find_or_add(files, request, fd, is_direct, &is_added);
         if (file && !is_added)
                 close(fd);

@@ -72,7 +72,7 @@ static int read_until(int fd, uint64_t offset, uint8_t *buffer, size_t limit, si
         return 0;
 }
 
-static int check_room(struct read_request *request) {
+static int read_file_check_room(struct read_request *request) {
         uint64_t limit;
 
         if (request->length == READER_LENGTH_UNKNOWN)
@@ -90,7 +90,7 @@ static int check_room(struct read_request *request) {
 }
 
 /* The length is unknown: does the file end where the buffer does? */
-static int check_end(struct read_request *request, int fd, size_t n) {
+static int read_file_check_end(struct read_request *request, int fd, size_t n) {
         struct stat status;
         uint8_t more;
         size_t n_more;
@@ -111,7 +111,7 @@ static int check_end(struct read_request *request, int fd, size_t n) {
 }
 
 /* The length is known: the file must have exactly that length. */
-static int check_length(struct read_request *request, int fd, size_t n) {
+static int read_file_check_length(struct read_request *request, int fd, size_t n) {
         struct stat status;
         uint64_t n_has = n;
 
@@ -140,7 +140,7 @@ static int read_and_judge(struct read_request *request, size_t *ret_n) {
         size_t n;
         int r;
 
-        r = check_room(request);
+        r = read_file_check_room(request);
         if (r < 0)
                 return r;
 
@@ -160,7 +160,7 @@ static int read_and_judge(struct read_request *request, size_t *ret_n) {
         if (r < 0)
                 return why_errno(&request->why, r, "%s", request->path);
 
-        r = is_unknown ? check_end(request, fd, n) : check_length(request, fd, n);
+        r = is_unknown ? read_file_check_end(request, fd, n) : read_file_check_length(request, fd, n);
         if (r < 0)
                 return r;
 

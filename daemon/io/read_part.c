@@ -55,7 +55,7 @@ bool read_kept_look(struct kept_file *file, const struct read_request *request) 
 }
 
 /* Reads what the kernel returns in one call, which is all unless the file ends there. */
-static bool read_once(int fd, const struct read_request *request, uint64_t n_wanted, int *ret_error) {
+static bool read_part_read_once(int fd, const struct read_request *request, uint64_t n_wanted, int *ret_error) {
         ssize_t n;
 
         do {
@@ -72,7 +72,8 @@ static bool read_kept(struct reader *reader, struct kept_file *file, struct read
         if ((is_direct && !read_request_is_aligned(request)) ||
             (read_kept_is_due(file, request) && !read_kept_look(file, request)))
                 return false;
-        if (read_once(file->fd, request, is_direct ? read_request_blocks(request) : request->length, &error)) {
+        if (read_part_read_once(file->fd, request, is_direct ? read_request_blocks(request) : request->length,
+                                &error)) {
                 reader_count(&reader->counts.n_direct, is_direct);
                 return true;
         }

@@ -28,25 +28,25 @@ struct pool_thread {
 
 /* ---- the queue, under its lock ------------------------------------------------------------------------------- */
 
-static struct read_share *share_of(struct read_pool *pool, struct read_request *request) {
+static struct read_share *threads_share_of(struct read_pool *pool, struct read_request *request) {
         return request->share ? request->share : &pool->own;
 }
 
-static struct read_group *group_of(struct read_pool *pool, const struct read_share *share) {
+static struct read_group *threads_group_of(struct read_pool *pool, const struct read_share *share) {
         return share->group ? share->group : &pool->nobody;
 }
 
-static const struct read_group *user_of(struct read_pool *pool, const struct read_share *share) {
-        const struct read_group *group = group_of(pool, share);
+static const struct read_group *threads_user_of(struct read_pool *pool, const struct read_share *share) {
+        const struct read_group *group = threads_group_of(pool, share);
 
         while (group->above)
                 group = group->above;
         return group;
 }
 
-static bool is_before(struct read_pool *pool, const struct read_share *share, const struct read_share *other) {
-        const struct read_group *group = group_of(pool, share), *other_group = group_of(pool, other);
-        uint32_t n_held = user_of(pool, share)->n_held, n_other = user_of(pool, other)->n_held;
+static bool threads_is_before(struct read_pool *pool, const struct read_share *share, const struct read_share *other) {
+        const struct read_group *group = threads_group_of(pool, share), *other_group = threads_group_of(pool, other);
+        uint32_t n_held = threads_user_of(pool, share)->n_held, n_other = threads_user_of(pool, other)->n_held;
 
         if (n_held == n_other) {
                 n_held = group->n_held;
@@ -59,13 +59,13 @@ static struct read_share *next_share_locked(struct read_pool *pool) {
         struct read_share *share, *best = NULL;
 
         TAILQ_FOREACH(share, &pool->shares, entry)
-                if (share->n_held < pool->n_wanted && user_of(pool, share)->n_held < pool->n_user_max &&
-                    (!best || is_before(pool, share, best)))
+                if (share->n_held < pool->n_wanted && threads_user_of(pool, share)->n_held < pool->n_user_max &&
+                    (!best || threads_is_before(pool, share, best)))
                         best = share;
         return best;
 }
 
-static struct read_request *take_locked(struct read_pool *pool, struct read_share *share) {
+static struct read_request *threads_take_locked(struct read_pool *pool, struct read_share *share) {
         struct read_request *request = STAILQ_FIRST(&share->waiting);
 
         STAILQ_REMOVE_HEAD(&share->waiting, entry);
@@ -78,14 +78,14 @@ static struct read_request *take_locked(struct read_pool *pool, struct read_shar
 }
 
 /* So many threads more. */
-static void hold_locked(struct read_pool *pool, struct read_share *share, int n) {
+static void threads_hold_locked(struct read_pool *pool, struct read_share *share, int n) {
         share->n_held += (uint32_t)n;
-        for (struct read_group *group = group_of(pool, share); group; group = group->above)
+        for (struct read_group *group = threads_group_of(pool, share); group; group = group->above)
                 group->n_held += (uint32_t)n;
 }
 
 static void push_locked(struct read_pool *pool, struct read_request *request) {
-        struct read_share *share = share_of(pool, request);
+        struct read_share *share = threads_share_of(pool, request);
 
         if (!share->is_begun)
                 STAILQ_INIT(&share->waiting);
@@ -105,8 +105,8 @@ static struct read_request *pool_next(struct read_pool *pool, struct pool_thread
         while (!(share = next_share_locked(pool)) && !pool->is_stopped)
                 pthread_cond_wait(&pool->filled, &pool->lock);
         if (share && !pool->is_stopped) {
-                request = take_locked(pool, share);
-                hold_locked(pool, share, 1);
+                request = threads_take_locked(pool, share);
+                threads_hold_locked(pool, share, 1);
                 thread->since_ns = clock_now_ns();
         }
         pthread_mutex_unlock(&pool->lock);
@@ -117,7 +117,7 @@ static struct read_request *pool_next(struct read_pool *pool, struct pool_thread
  * itself. */
 static void pool_done(struct read_pool *pool, struct pool_thread *thread, struct read_share *share) {
         pthread_mutex_lock(&pool->lock);
-        hold_locked(pool, share, -1);
+        threads_hold_locked(pool, share, -1);
         thread->since_ns = 0;
         pthread_mutex_unlock(&pool->lock);
 }
@@ -143,7 +143,7 @@ static void *pool_main(void *argument) {
         struct read_request *request;
 
         while ((request = pool_next(&reader->pool, thread))) {
-                struct read_share *share = share_of(&reader->pool, request);
+                struct read_share *share = threads_share_of(&reader->pool, request);
 
                 pool_read(reader, request);
                 /* Before the request is done: after that the share may be gone. */
@@ -157,7 +157,7 @@ static void *pool_main(void *argument) {
 
 /* ---- start, more threads, stop ------------------------------------------------------------------------------- */
 
-static int pool_start_one(struct reader *reader) {
+static int threads_pool_start_one(struct reader *reader) {
         struct read_pool *pool = &reader->pool;
         struct pool_thread *thread = &pool->threads[pool->n_threads];
         char name[THREAD_NAME_MAX + 1];
@@ -189,7 +189,7 @@ int reader_pool_start(struct reader *reader, uint32_t n_threads, struct why *why
         pthread_cond_init(&pool->filled, NULL);
 
         while (pool->n_threads < n_threads) {
-                r = pool_start_one(reader);
+                r = threads_pool_start_one(reader);
                 if (r < 0) {
                         why_errno(why, r, "reader: thread %" PRIu32 " of %" PRIu32, pool->n_threads + 1, n_threads);
                         reader_pool_leave(reader);
@@ -222,7 +222,7 @@ void reader_pool_tend(struct reader *reader) {
         if (atomic_load(&reader->is_stopping))
                 return;
         for (uint32_t n = n_missing(&reader->pool); n > 0; n--)
-                if (pool_start_one(reader) < 0)
+                if (threads_pool_start_one(reader) < 0)
                         return; /* the next reader_tend() tries again */
 }
 
@@ -264,7 +264,7 @@ void reader_pool_fini(struct reader *reader) {
         for (uint32_t i = 0; i < pool->n_threads; i++)
                 thread_join(pool->threads[i].thread);
         while ((share = TAILQ_FIRST(&pool->shares))) {
-                struct read_request *request = take_locked(pool, share);
+                struct read_request *request = threads_take_locked(pool, share);
 
                 if (request != &pool->closing)
                         reader_cancel(reader, request);

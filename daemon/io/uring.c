@@ -86,7 +86,7 @@ struct uring {
         uint32_t n_unkept;   /* parts of files that could not be kept open */
 };
 
-static struct io_uring_sqe *next_entry(struct uring *uring) {
+static struct io_uring_sqe *uring_next_entry(struct uring *uring) {
         struct io_uring_sqe *entry = io_uring_get_sqe(&uring->ring);
 
         assert(entry); /* room for depth chains, depth cancellations and listening, however long they stay there */
@@ -94,14 +94,14 @@ static struct io_uring_sqe *next_entry(struct uring *uring) {
 }
 
 /* To be called after the prep functions, which clear the flags. */
-static void mark(struct io_uring_sqe *entry, uint64_t user_data, unsigned flags) {
+static void uring_mark(struct io_uring_sqe *entry, uint64_t user_data, unsigned flags) {
         entry->user_data = user_data;
         entry->flags |= (uint8_t)flags;
 }
 
 /* ---- opening the ring: the best setup that the kernel offers ------------------------------------------------- */
 
-static int refuse(struct why *why, int error, const char *step) {
+static int uring_refuse(struct why *why, int error, const char *step) {
         const char *name = strerrorname_np(-error);
         const char *hint;
 
@@ -126,7 +126,7 @@ static int refuse(struct why *why, int error, const char *step) {
         return why_set(why, error, "io_uring refused at %s (%s%s)", step, name ? name : "unknown error", hint);
 }
 
-static int set_up(struct uring *uring) {
+static int uring_set_up(struct uring *uring) {
         /* DEFER_TASKRUN: completions are handled when this thread asks for them, not whenever the kernel interrupts it.
          * SUBMIT_ALL: one bad entry does not delay those after it. Older kernels know only some of these flags. */
         static const unsigned FLAGS[] = {
@@ -174,13 +174,13 @@ static int try_open(struct uring *uring) {
         struct io_uring_sqe *entry;
         int r;
 
-        entry = next_entry(uring);
+        entry = uring_next_entry(uring);
         io_uring_prep_openat_direct(entry, AT_FDCWD, "/", O_RDONLY | O_DIRECTORY, 0, 0);
         r = wait_for_one(uring);
         if (r < 0)
                 return r;
 
-        entry = next_entry(uring);
+        entry = uring_next_entry(uring);
         io_uring_prep_close_direct(entry, 0);
         return wait_for_one(uring);
 }
@@ -219,20 +219,20 @@ static int open_ring(struct uring *uring) {
         struct reader *reader = uring->reader;
         int r;
 
-        r = set_up(uring);
+        r = uring_set_up(uring);
         if (r < 0)
-                return refuse(&uring->open_why, r, "setup");
+                return uring_refuse(&uring->open_why, r, "setup");
         allow_threads(uring);
 
         r = io_uring_register_files_sparse(&uring->ring, reader->options.depth);
         if (r < 0) {
-                refuse(&uring->open_why, r, "registering files");
+                uring_refuse(&uring->open_why, r, "registering files");
                 goto fail;
         }
 
         r = try_open(uring);
         if (r < 0) {
-                refuse(&uring->open_why, r, "opening a file");
+                uring_refuse(&uring->open_why, r, "opening a file");
                 goto fail;
         }
 
@@ -271,13 +271,13 @@ static void add_read(struct uring *uring, uint32_t idx, int file, unsigned flags
         const struct read_request *request = chain->request;
         unsigned async = request->may_hang ? IOSQE_ASYNC : 0;
         unsigned n_wanted = (unsigned)(chain->is_direct ? read_request_blocks(request) : read_request_wanted(request));
-        struct io_uring_sqe *entry = next_entry(uring);
+        struct io_uring_sqe *entry = uring_next_entry(uring);
 
         if (request->idx_buffer >= 0 && uring->reader->report.has_fixed_buffers)
                 io_uring_prep_read_fixed(entry, file, request->buffer, n_wanted, request->offset, request->idx_buffer);
         else
                 io_uring_prep_read(entry, file, request->buffer, n_wanted, request->offset);
-        mark(entry, USER_DATA(idx, OPERATION_READ), flags | async);
+        uring_mark(entry, USER_DATA(idx, OPERATION_READ), flags | async);
 }
 
 static void begin_chain(struct uring *uring, struct read_request *request) {
@@ -293,16 +293,16 @@ static void begin_chain(struct uring *uring, struct read_request *request) {
         }
 
         /* No O_CLOEXEC: it is refused here, and files in the ring's table are not inherited anyway. */
-        entry = next_entry(uring);
+        entry = uring_next_entry(uring);
         *how = (struct open_how){ .flags = (unsigned)flags, .resolve = request->may_leave ? 0 : BENEATH_RESOLVE };
         io_uring_prep_openat2_direct(entry, request->dir_fd, request->path, how, idx);
-        mark(entry, USER_DATA(idx, OPERATION_OPEN), IOSQE_IO_LINK | async);
+        uring_mark(entry, USER_DATA(idx, OPERATION_OPEN), IOSQE_IO_LINK | async);
 
         add_read(uring, idx, (int)idx, IOSQE_FIXED_FILE | IOSQE_IO_HARDLINK);
 
-        entry = next_entry(uring);
+        entry = uring_next_entry(uring);
         io_uring_prep_close_direct(entry, idx);
-        mark(entry, USER_DATA(idx, OPERATION_CLOSE), async);
+        uring_mark(entry, USER_DATA(idx, OPERATION_CLOSE), async);
 }
 
 /* The file is open: only the read is left. Returns false if the request must be read in another way. */
@@ -325,7 +325,7 @@ static void put_kept(struct uring *uring, struct kept_file *kept) {
                 reader_pool_close_files(uring->reader);
 }
 
-static void begin_part(struct uring *uring, struct read_request *request) {
+static void uring_begin_part(struct uring *uring, struct read_request *request) {
         struct kept_files *files = &uring->reader->kept;
         struct kept_file *kept = kept_files_find(files, request);
         bool is_due = kept && read_kept_is_due(kept, request);
@@ -413,16 +413,16 @@ static void on_completion(struct uring *uring, uint64_t user_data, int result) {
 
 /* ---- the thread ---------------------------------------------------------------------------------------------- */
 
-static void begin(struct uring *uring, struct read_request *request) {
+static void uring_begin(struct uring *uring, struct read_request *request) {
         if (!fits_chain(request))
                 go_slow_way(uring, request);
         else if (request->owner)
-                begin_part(uring, request);
+                uring_begin_part(uring, request);
         else
                 begin_chain(uring, request);
 }
 
-static void take_requests(struct uring *uring) {
+static void uring_take_requests(struct uring *uring) {
         struct reader *reader = uring->reader;
         void *item;
 
@@ -432,7 +432,7 @@ static void take_requests(struct uring *uring) {
                 else if (atomic_load(&reader->is_stopping))
                         reader_cancel(reader, item);
                 else
-                        begin(uring, item);
+                        uring_begin(uring, item);
         }
 }
 
@@ -443,9 +443,9 @@ static void listen_to_mailbox(struct uring *uring) {
         if (uring->is_listening)
                 return;
 
-        entry = next_entry(uring);
+        entry = uring_next_entry(uring);
         io_uring_prep_poll_add(entry, mailbox_fd(&uring->mailbox), POLLIN);
-        mark(entry, USER_DATA_LISTEN, 0);
+        uring_mark(entry, USER_DATA_LISTEN, 0);
         uring->is_listening = true;
 }
 
@@ -456,11 +456,11 @@ static uint64_t stall_ns(const struct uring *uring) {
 }
 
 static void recall(struct uring *uring, uint32_t idx, enum operation operation) {
-        struct io_uring_sqe *entry = next_entry(uring);
+        struct io_uring_sqe *entry = uring_next_entry(uring);
 
         uring->n_recalls++;
         io_uring_prep_cancel64(entry, USER_DATA(idx, operation), 0);
-        mark(entry, USER_DATA_RECALL, 0);
+        uring_mark(entry, USER_DATA_RECALL, 0);
 }
 
 static void recall_stalled(struct uring *uring) {
@@ -501,7 +501,7 @@ static void submit_and_wait(struct uring *uring) {
                 uring->n_recalls = 0;
 }
 
-static void reap(struct uring *uring) {
+static void uring_reap(struct uring *uring) {
         struct io_uring_cqe *completion;
         unsigned head, n = 0;
 
@@ -523,13 +523,13 @@ static void *uring_main(void *argument) {
         sem_post(&uring->is_opened);
 
         while (is_open) {
-                take_requests(uring);
+                uring_take_requests(uring);
                 if (uring->is_leaving && uring->n_free == reader->options.depth)
                         break;
                 listen_to_mailbox(uring);
                 recall_stalled(uring);
                 submit_and_wait(uring);
-                reap(uring);
+                uring_reap(uring);
         }
 
         if (is_open)

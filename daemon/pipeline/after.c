@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/codec/after/after.h"
+#include "daemon/codec/after/after_function.h"
 #include "daemon/codec/steps/own_step.h"
 #include "daemon/collate/delivered.h"
 #include "daemon/collate/padding.h"
@@ -11,7 +11,7 @@
 #include "proto/base/amounts.h"
 #include "proto/base/utf8.h"
 
-static int refuse_memory(uint64_t need_bytes, uint64_t allowed_bytes, struct why *why) {
+static int after_refuse_memory(uint64_t need_bytes, uint64_t allowed_bytes, struct why *why) {
         char need[AMOUNT_TEXT_MAX], allowed[AMOUNT_TEXT_MAX];
 
         format_compared(need, need_bytes, allowed, allowed_bytes);
@@ -21,7 +21,7 @@ static int refuse_memory(uint64_t need_bytes, uint64_t allowed_bytes, struct why
                        need, allowed);
 }
 
-static int serve_field(struct worker *worker, struct task *task, uint32_t idx_field, struct why *why) {
+static int after_serve_field(struct worker *worker, struct task *task, uint32_t idx_field, struct why *why) {
         const struct collating *collating = &task->batch->collating;
         const struct field_layout *field = &collating->layout->fields[idx_field];
         const struct after *after = program_after(task->program, idx_field);
@@ -33,7 +33,7 @@ static int serve_field(struct worker *worker, struct task *task, uint32_t idx_fi
         if (r == 0)
                 r = worker_reserve(worker, task, need);
         if (r == -EFBIG && need > 0)
-                return refuse_memory(need, worker->scratch->n_bytes, why);
+                return after_refuse_memory(need, worker->scratch->n_bytes, why);
         if (r != 0)
                 return r;
         return after_render(after, worker->tools, &field->form,
@@ -43,7 +43,8 @@ static int serve_field(struct worker *worker, struct task *task, uint32_t idx_fi
 
 /* ---- what varies in size --------------------------------------------------------------------------------------- */
 
-static int refuse_shape(const struct field_form *form, const int64_t *shape, const int64_t *other, struct why *why) {
+static int after_refuse_shape(const struct field_form *form, const int64_t *shape, const int64_t *other,
+                              struct why *why) {
         uint32_t k = 0;
 
         while (k + 1 < form->n_dims && (form->shape[k] >= 0 || shape[k] == other[k] || other[k] < 0))
@@ -55,13 +56,13 @@ static int refuse_shape(const struct field_form *form, const int64_t *shape, con
 }
 
 /* The text that a process wrote may be no text. It is looked at where it is now the batch's own. */
-static int check_text(const struct field_form *form, const uint8_t *bytes, uint64_t n_bytes, struct why *why) {
+static int after_check_text(const struct field_form *form, const uint8_t *bytes, uint64_t n_bytes, struct why *why) {
         size_t n_valid = form->dtype == DLP_DTYPE_TEXT ? utf8_valid(bytes, n_bytes) : n_bytes;
 
         return n_valid == n_bytes ? 0 : why_set(why, -EBADMSG, "byte %zu is not UTF-8", n_valid);
 }
 
-static int deliver(struct task *task, uint32_t idx_field, struct why *why) {
+static int after_deliver(struct task *task, uint32_t idx_field, struct why *why) {
         struct collating *collating = &task->batch->collating;
         const struct field_layout *field = &collating->layout->fields[idx_field];
         const struct codec *codec = program_codec(task->program, idx_field);
@@ -80,11 +81,11 @@ static int deliver(struct task *task, uint32_t idx_field, struct why *why) {
         r = collating_place(collating, idx_field, task->idx_sample, shape, field_form_bytes(&field->form, shape), &to,
                             other);
         if (r == COLLATE_DIFFERS)
-                return refuse_shape(&field->form, shape, other, why);
+                return after_refuse_shape(&field->form, shape, other, why);
         if (r < 0)
                 return why_set(why, r, "is larger than the room of a sample");
         delivered_copy(field, shape, from, to);
-        r = check_text(&field->form, to, field_form_bytes(&field->form, shape), why);
+        r = after_check_text(&field->form, to, field_form_bytes(&field->form, shape), why);
         if (r == 0)
                 collating_hide(collating, idx_field, task->idx_sample, to, codec_seed(codec, &input), input.epoch,
                                input.sample);
@@ -94,7 +95,7 @@ static int deliver(struct task *task, uint32_t idx_field, struct why *why) {
 /* The field whose sample cannot be taken is named with the function that delivered it. */
 static int deliver_field(struct task *task, uint32_t idx_field, struct why *why) {
         struct why detail;
-        int r = deliver(task, idx_field, &detail);
+        int r = after_deliver(task, idx_field, &detail);
 
         if (r < 0)
                 why_set(why, 0, "python(%s): field %s: %s", program_own(task->program, idx_field)->function,
@@ -102,7 +103,7 @@ static int deliver_field(struct task *task, uint32_t idx_field, struct why *why)
         return r;
 }
 
-static bool varies(const struct task *task, uint32_t idx_field) {
+static bool after_varies(const struct task *task, uint32_t idx_field) {
         return delivered_varies(&task->batch->collating.layout->fields[idx_field].form);
 }
 
@@ -110,7 +111,7 @@ static bool varies(const struct task *task, uint32_t idx_field) {
 
 static bool has_work(const struct task *task) {
         for (uint32_t i = 0; i < program_n_fields(task->program); i++)
-                if (program_after(task->program, i) || varies(task, i))
+                if (program_after(task->program, i) || after_varies(task, i))
                         return true;
         return false;
 }
@@ -122,9 +123,9 @@ static int serve_fields(struct worker *worker, struct task *task, struct why *wh
 
         for (uint32_t i = 0; i < n_fields && r == 0; i++)
                 if (program_after(task->program, i))
-                        r = serve_field(worker, task, i, why);
+                        r = after_serve_field(worker, task, i, why);
         for (uint32_t i = 0; i < n_fields && r == 0; i++)
-                if (varies(task, i))
+                if (after_varies(task, i))
                         r = deliver_field(task, i, why);
         return r;
 }

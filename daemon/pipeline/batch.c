@@ -37,8 +37,8 @@ static void record_begin(struct batch *batch) {
 
 /* Where the sample at position `at` goes in row `row`, of which `begin` elements are taken. Returns how many it takes.
  */
-static uint32_t pack(struct batch *batch, const struct order_table *order, uint64_t at, uint32_t idx_sample,
-                     uint32_t row, uint32_t begin) {
+static uint32_t batch_pack(struct batch *batch, const struct order_table *order, uint64_t at, uint32_t idx_sample,
+                           uint32_t row, uint32_t begin) {
         const struct dlp_piece *piece = &order_table_made(order)->pieces[at];
 
         batch->packs[idx_sample] = (struct pack_place){ .row = row,
@@ -62,7 +62,7 @@ static uint32_t list_positions(struct batch *batch, const struct dlp_epoch_plan 
                 for (uint64_t at = order->starts[unit]; at < order->starts[unit + 1]; at++) {
                         assert(n < batch->stream->batch_samples); /* n_unit_max() of the grouper */
                         if (batch->packs)
-                                n_packed += pack(batch, table, at, n, i, n_packed);
+                                n_packed += batch_pack(batch, table, at, n, i, n_packed);
                         batch->positions[n++] = at;
                 }
         }
@@ -80,7 +80,7 @@ static void counts_begin(struct batch *batch, uint32_t n_left) {
         atomic_store_explicit(&batch->decode_ns, 0, memory_order_relaxed);
 }
 
-static bool is_ready(const struct stream *stream, struct order_table *order) {
+static bool batch_is_ready(const struct stream *stream, struct order_table *order) {
         return stream->plan.n_batches != DLP_UNKNOWN && order && order_table_n_units(order) != DLP_UNKNOWN;
 }
 
@@ -97,7 +97,8 @@ void batch_begin(struct batch *batch, struct stream *stream, struct order_table 
         batch->first = planned.first;
         batch->n_units = batch->n_samples = planned.n_samples;
         batch->position = planned.n_samples > 0 ? dlp_epoch_plan_position(&stream->plan, planned.first) : 0;
-        if (batch->positions && planned.n_samples > 0 && is_ready(stream, order)) /* else it will hold a failure only */
+        if (batch->positions && planned.n_samples > 0 &&
+            batch_is_ready(stream, order)) /* else it will hold a failure only */
                 batch->n_samples = list_positions(batch, &stream->plan, order);
         batch->n_kept = batch->n_samples;
         counts_begin(batch, batch->n_samples);

@@ -4,7 +4,7 @@
  * planned. The thread that ends the last sample completes the record, publishes the slot and wakes the client. */
 #pragma once
 
-#include "daemon/base/trace.h"
+#include "daemon/base/base_trace.h"
 #include "daemon/pipeline/counters.h"
 #include "daemon/pipeline/stream.h"
 

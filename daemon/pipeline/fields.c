@@ -18,8 +18,8 @@ static bool may_share(struct worker *worker, struct task *task, const struct cod
                (task->n_scratch_bytes == 0 && scratch_try(worker->scratch, task, opened->need_bytes, clock_now_ns()));
 }
 
-static int refuse_memory(struct worker *worker, const struct task *task, uint32_t idx_field,
-                         const struct codec_opened *opened, struct why *why) {
+static int fields_refuse_memory(struct worker *worker, const struct task *task, uint32_t idx_field,
+                                const struct codec_opened *opened, struct why *why) {
         uint64_t allowed = worker->scratch->n_bytes;
 
         if (rendering_is_for(task, idx_field) && !codec_is_plugged(program_codec(task->program, idx_field)))
@@ -29,8 +29,8 @@ static int refuse_memory(struct worker *worker, const struct task *task, uint32_
 
 /* How much scratch this field needs in total is known once it is open. The memory kept from earlier fields is counted
  * in addition: it may have the wrong shape for this one. */
-static int charge(struct worker *worker, struct task *task, uint32_t idx_field, struct codec_opened *opened,
-                  struct why *why) {
+static int fields_charge(struct worker *worker, struct task *task, uint32_t idx_field, struct codec_opened *opened,
+                         struct why *why) {
         uint64_t need = opened->need_bytes;
         int r;
 
@@ -44,7 +44,7 @@ static int charge(struct worker *worker, struct task *task, uint32_t idx_field, 
                 opened->need_bytes = opened->alone_bytes;
         }
         r = worker_reserve(worker, task, opened->need_bytes);
-        return r == -EFBIG ? refuse_memory(worker, task, idx_field, opened, why) : r;
+        return r == -EFBIG ? fields_refuse_memory(worker, task, idx_field, opened, why) : r;
 }
 
 /* ---- a field, here or in a cell -------------------------------------------------------------------------------- */
@@ -90,8 +90,9 @@ static int write_plugged(struct worker *worker, struct task *task, uint32_t idx_
                                     to->n_skipped_bytes, to->n_kept_bytes, to->out, why);
 }
 
-static int write_field(struct worker *worker, struct task *task, uint32_t idx_field, const struct codec_input *input,
-                       const struct codec_opened *opened, const struct destination *to, struct why *why) {
+static int fields_write_field(struct worker *worker, struct task *task, uint32_t idx_field,
+                              const struct codec_input *input, const struct codec_opened *opened,
+                              const struct destination *to, struct why *why) {
         const struct codec *codec = program_codec(task->program, idx_field);
         uint64_t allowed = opened->need_bytes <= worker->own_bytes ? worker->own_bytes : task->n_scratch_bytes;
 
@@ -108,7 +109,7 @@ static int write_field(struct worker *worker, struct task *task, uint32_t idx_fi
 }
 
 /* The fields that are served after it, and show parts of the same stored picture. */
-static uint32_t find_sharers(const struct task *task, uint32_t idx_field, struct codec_sharer *sharers) {
+static uint32_t fields_find_sharers(const struct task *task, uint32_t idx_field, struct codec_sharer *sharers) {
         uint32_t n = 0;
 
         while ((idx_field = program_sharer(task->program, idx_field)) != CODEC_NONE) {
@@ -120,16 +121,17 @@ static uint32_t find_sharers(const struct task *task, uint32_t idx_field, struct
 }
 
 /* Must it lose its end to fit? Only a padded field may. */
-static bool is_too_long(const struct field_layout *field, const struct codec_opened *opened) {
+static bool fields_is_too_long(const struct field_layout *field, const struct codec_opened *opened) {
         return field->form.how == COLLATE_PADDED && field->form.pad.truncates && field->form.input.n_bytes == 0 &&
                (uint64_t)opened->shape[0] > field->padded.limits[0];
 }
 
 /* Is only a part of it wanted, so that the whole needs memory beside that? */
-static bool is_cut(const struct task *task, const struct field_layout *field, const struct codec_opened *opened) {
+static bool fields_is_cut(const struct task *task, const struct field_layout *field,
+                          const struct codec_opened *opened) {
         if (field->form.how == COLLATE_PACKED)
                 return task->batch->packs[task->idx_sample].n_elements < (uint64_t)opened->shape[0];
-        return is_too_long(field, opened);
+        return fields_is_too_long(field, opened);
 }
 
 /* A packed field may be only a piece of the sample. */
@@ -145,11 +147,11 @@ static int render_packed(struct worker *worker, struct task *task, uint32_t idx_
                 return r;
         if (place->n_elements < place->length)
                 to = (struct destination){ out, place->skip * size, place->n_elements * size };
-        return write_field(worker, task, idx_field, input, opened, &to, why);
+        return fields_write_field(worker, task, idx_field, input, opened, &to, why);
 }
 
 /* What a sample has room for, for messages: before a function, if one is applied to it. */
-static uint64_t room_of(const struct field_layout *field) {
+static uint64_t fields_room_of(const struct field_layout *field) {
         uint64_t most = field->form.max_bytes, room = field->sample_bytes; /* which is aligned, or not known */
 
         if (field->form.input.n_bytes > 0)
@@ -166,14 +168,14 @@ static int render_input(struct worker *worker, struct task *task, uint32_t idx_f
 
         if (field->form.input.n_bytes == 0) {
                 to.out = collating->slot + field->result_offset + field->result_bytes * task->idx_sample;
-                return write_field(worker, task, idx_field, input, opened, &to, why);
+                return fields_write_field(worker, task, idx_field, input, opened, &to, why);
         }
         if (opened->n_bytes > field->form.input.n_bytes)
-                return codec_refuse_room(program_codec(task->program, idx_field), opened, room_of(field), why);
+                return codec_refuse_room(program_codec(task->program, idx_field), opened, fields_room_of(field), why);
         memcpy(task->inputs[idx_field], opened->shape, sizeof(task->inputs[idx_field]));
         if (field->input_shape_at > 0)
                 memcpy(to.out + field->input_shape_at, opened->shape, field->form.input.n_dims * sizeof(int64_t));
-        return write_field(worker, task, idx_field, input, opened, &to, why);
+        return fields_write_field(worker, task, idx_field, input, opened, &to, why);
 }
 
 /* Asks collation for the field's place, and writes the field there. */
@@ -194,26 +196,26 @@ static int place_and_render(struct worker *worker, struct task *task, uint32_t i
                 return padding_refuse(field, shape, why);
         r = collating_place(&task->batch->collating, idx_field, task->idx_sample, shape, opened->n_bytes, &out, other);
         if (r == -EFBIG)
-                return codec_refuse_room(codec, opened, room_of(field), why);
+                return codec_refuse_room(codec, opened, fields_room_of(field), why);
         if (r == COLLATE_DIFFERS)
                 return codec_refuse_shape(codec, opened, other, why);
         to.out = out;
-        if (is_too_long(field, opened))
+        if (fields_is_too_long(field, opened))
                 to.n_kept_bytes = (uint64_t)shape[0] * field->padded.element_bytes;
         r = field->form.how == COLLATE_PACKED ? render_packed(worker, task, idx_field, input, opened, out, why)
-                                              : write_field(worker, task, idx_field, input, opened, &to, why);
+                                              : fields_write_field(worker, task, idx_field, input, opened, &to, why);
         if (r == 0)
                 collating_hide(&task->batch->collating, idx_field, task->idx_sample, out, codec_seed(codec, input),
                                input->epoch, input->sample);
         return r;
 }
 
-static bool is_ragged(const struct stream *stream, uint32_t idx_field) {
+static bool fields_is_ragged(const struct stream *stream, uint32_t idx_field) {
         return stream->layout.fields[idx_field].form.how == COLLATE_RAGGED;
 }
 
 /* Only what is not stacked may be absent, and that for which no function waits. */
-static int leave_out(struct task *task, uint32_t idx_field, struct why *why) {
+static int fields_leave_out(struct task *task, uint32_t idx_field, struct why *why) {
         const struct field_form *form = &task->batch->stream->layout.fields[idx_field].form;
 
         if (form->how == COLLATE_STACK || form->how == COLLATE_PACKED || form->input.n_bytes > 0)
@@ -229,7 +231,7 @@ static void note_size(struct task *task, uint32_t idx_field, const struct codec_
 }
 
 /* Returns 0, SAMPLE_WAITS, or a negative errno for what is wrong. */
-static int serve_field(struct worker *worker, struct task *task, uint32_t idx_field, struct why *why) {
+static int fields_serve_field(struct worker *worker, struct task *task, uint32_t idx_field, struct why *why) {
         const struct codec *codec = program_codec(task->program, idx_field);
         struct codec_input input = task_input(task, idx_field);
         struct codec_sharer sharers[DLP_TENSORS_MAX];
@@ -237,22 +239,22 @@ static int serve_field(struct worker *worker, struct task *task, uint32_t idx_fi
         int r;
 
         input.sharers = sharers;
-        input.n_sharers = find_sharers(task, idx_field, sharers);
+        input.n_sharers = fields_find_sharers(task, idx_field, sharers);
         if (codec_is_boxes(codec) && codec_drops_boxes(codec))
                 task->kept.is_known = false;
         if (task->fields[idx_field].is_absent)
-                return leave_out(task, idx_field, why);
+                return fields_leave_out(task, idx_field, why);
         r = open_field(worker, task, idx_field, &input, &opened, why);
         if (r == 0 && opened.is_absent) {
                 codec_close(worker->tools);
-                return leave_out(task, idx_field, why);
+                return fields_leave_out(task, idx_field, why);
         }
         if (r == 0)
                 note_size(task, idx_field, &opened);
-        if (r == 0 && is_cut(task, &task->batch->stream->layout.fields[idx_field], &opened))
+        if (r == 0 && fields_is_cut(task, &task->batch->stream->layout.fields[idx_field], &opened))
                 opened.need_bytes += opened.n_bytes + opened.made_bytes;
         if (r == 0)
-                r = charge(worker, task, idx_field, &opened, why);
+                r = fields_charge(worker, task, idx_field, &opened, why);
         if (r == 0)
                 r = place_and_render(worker, task, idx_field, &input, &opened, why);
         codec_close(worker->tools); /* the task may be another worker's by now */
@@ -272,12 +274,12 @@ static int check_ragged(struct worker *worker, struct task *task, uint32_t idx_f
         codec_close(worker->tools);
         if (r != 0 || opened.is_absent)
                 return r;
-        return opened.n_bytes > field->sample_bytes ? codec_refuse_room(codec, &opened, room_of(field), why) : 0;
+        return opened.n_bytes > field->sample_bytes ? codec_refuse_room(codec, &opened, fields_room_of(field), why) : 0;
 }
 
 /* Remembers which field failed, whichever view of it. The message names it, unless it is the only stored one, and
  * begins with its file, if it has one of its own, as that of the reader does. */
-static void name_field(struct task *task, uint32_t idx_field, struct why *why) {
+static void fields_name_field(struct task *task, uint32_t idx_field, struct why *why) {
         const struct schema *schema = &dataset_source(task->batch->stream->dataset->dataset)->schema;
         bool is_stored = codec_is_stored(program_codec(task->program, idx_field));
         const char *file = is_stored && !task->request.is_part ? task->request.path : NULL;
@@ -312,7 +314,7 @@ const char *fields_only_read(const struct task *task) {
 
 /* Is it placed once, after all that may fail? */
 static bool is_last(const struct stream *stream, uint32_t idx_field) {
-        return is_ragged(stream, idx_field) && !stream->layout.fields[idx_field].is_spread;
+        return fields_is_ragged(stream, idx_field) && !stream->layout.fields[idx_field].is_spread;
 }
 
 /* A gathered field has its place already, like all rows. */
@@ -342,13 +344,13 @@ int fields_serve(struct worker *worker, struct task *task, struct why *why) {
                 if (codec_is_gathered(program_codec(task->program, i)))
                         r = put_piece(task, i, why);
                 else if (!is_last(stream, i))
-                        r = serve_field(worker, task, i, why);
+                        r = fields_serve_field(worker, task, i, why);
                 else
                         r = task->fields[i].is_absent ? 0 : check_ragged(worker, task, i, why);
                 if (r > 0) /* the task is no longer this worker's, or nobody wants the sample */
                         return r;
                 if (r < 0) {
-                        name_field(task, i, why);
+                        fields_name_field(task, i, why);
                         return r;
                 }
         }
@@ -357,6 +359,6 @@ int fields_serve(struct worker *worker, struct task *task, struct why *why) {
         worker->may_yield = worker->may_yield && stream->layout.n_ragged == 0;
         for (i = 0; i < stream->layout.n_fields && stream->layout.n_ragged > 0 && r == 0; i++)
                 if (is_last(stream, i))
-                        r = serve_field(worker, task, i, why);
+                        r = fields_serve_field(worker, task, i, why);
         return r;
 }

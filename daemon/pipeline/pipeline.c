@@ -54,7 +54,7 @@ struct pipeline {
 };
 
 /* The reader does not know the queue to the workers, so its callback finds the pipeline through the request. */
-static void on_read(struct read_request *request) {
+static void pipeline_on_read(struct read_request *request) {
         struct pipeline *pipeline = request->userdata;
         struct task *task = (struct task *)((uint8_t *)request - offsetof(struct task, request));
 
@@ -164,7 +164,7 @@ static int start_reader(struct pipeline *pipeline, struct why *why) {
                 .n_buffers = pipeline->options.n_tasks,
                 .backend = pipeline->options.reader,
                 .n_threads = READER_THREADS,
-                .done = on_read,
+                .done = pipeline_on_read,
         };
 
         return reader_start(&options, &pipeline->reader, why);
@@ -195,7 +195,7 @@ static int start_planner(struct pipeline *pipeline, struct why *why) {
         return 0;
 }
 
-static int start_workers(struct pipeline *pipeline, struct why *why) {
+static int pipeline_start_workers(struct pipeline *pipeline, struct why *why) {
         struct pool_options options = {
                 .ready = &pipeline->ready,
                 .planner = &pipeline->planner,
@@ -269,7 +269,7 @@ static int pipeline_start_floors(struct pipeline *pipeline, struct why *why) {
         r = start_isolation(pipeline, why);
         if (r < 0)
                 return r;
-        return start_workers(pipeline, why);
+        return pipeline_start_workers(pipeline, why);
 }
 
 /* With a small memory_limit, read buffers take a quarter of it at most, the buffers of the spare tasks

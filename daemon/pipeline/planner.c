@@ -8,11 +8,11 @@
 #include <unistd.h>
 
 #include "daemon/base/log.h"
-#include "daemon/base/machine/memory.h"
+#include "daemon/base/machine/machine_memory.h"
 #include "daemon/base/thread.h"
 #include "daemon/pipeline/batch.h"
-#include "daemon/pipeline/failure/hold.h"
-#include "daemon/pipeline/rows.h"
+#include "daemon/pipeline/failure/failure_hold.h"
+#include "daemon/pipeline/pipeline_rows.h"
 #include "daemon/pipeline/schedule.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"

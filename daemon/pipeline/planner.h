@@ -10,9 +10,9 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "daemon/base/base_trace.h"
 #include "daemon/base/budget.h"
 #include "daemon/base/fair_queue.h"
-#include "daemon/base/trace.h"
 #include "daemon/pipeline/counters.h"
 #include "daemon/pipeline/jobs/shares.h"
 #include "daemon/pipeline/memory/page_cache.h"

@@ -5,7 +5,7 @@
 
 #include "daemon/data/growth.h"
 #include "daemon/pipeline/batch.h"
-#include "daemon/pipeline/rows.h"
+#include "daemon/pipeline/pipeline_rows.h"
 #include "proto/base/clock.h"
 
 #define CHUNK_SAMPLES 8u /* planned for one stream before the next one is chosen: a tenth of a usual batch */

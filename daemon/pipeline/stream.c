@@ -15,8 +15,8 @@
 #include "daemon/collate/packing.h"
 #include "daemon/data/growth.h"
 #include "daemon/pipeline/desk/desk.h"
+#include "daemon/pipeline/pipeline_rows.h"
 #include "daemon/pipeline/plugged.h"
-#include "daemon/pipeline/rows.h"
 #include "daemon/pipeline/task.h"
 #include "proto/base/amounts.h"
 #include "proto/base/cleanup.h"
@@ -53,7 +53,7 @@ static bool has_functions(const struct program *program) {
 }
 
 /* A cell may end over a field that it has opened without an error. */
-static bool is_for_cells(const struct programs *programs, uint32_t idx_field) {
+static bool stream_is_for_cells(const struct programs *programs, uint32_t idx_field) {
         for (uint32_t k = 0; k < programs_n_parts(programs); k++)
                 if (codec_interprets(program_codec(programs_part(programs, k), idx_field)))
                         return true;
@@ -88,7 +88,7 @@ static int stream_plan_layout(struct stream *stream, const struct stream_options
                         r = codec_add_work(program_codec(programs_first(options->programs), i), &work, why);
                 if (r < 0)
                         return r;
-                if (memory->isolation && forms[i].how == COLLATE_RAGGED && is_for_cells(options->programs, i))
+                if (memory->isolation && forms[i].how == COLLATE_RAGGED && stream_is_for_cells(options->programs, i))
                         limits.is_spread = true;
         }
         r = layout_plan(forms, n_fields, &limits, &stream->layout, why);
@@ -314,7 +314,7 @@ struct looking {
         struct why *why;
 };
 
-static void look(void *userdata) {
+static void stream_look(void *userdata) {
         struct looking *looking = userdata;
 
         looking->result = load_sampling(looking->stream, looking->memory, looking->why);
@@ -329,7 +329,7 @@ static void look_as_errand(void *userdata) {
         struct looking *looking = userdata;
 
         errand_begin(&looking->stream->job->household->user->errands, looking->options->is_unwanted);
-        look(looking);
+        stream_look(looking);
         if (looking->result == 0 && errand_look() < 0)
                 looking->result = why_errno(looking->why, -ECANCELED, "stream");
         errand_end();
@@ -346,7 +346,7 @@ static int look_at_samples(struct looking *looking) {
         int r;
 
         if (!stream->job->sampling && stream->n_samples < ERRAND_SAMPLES) {
-                look(looking);
+                stream_look(looking);
                 return looking->result;
         }
         r = crew_run("errand", 1, look_as_errand, ERRAND_TICK_NS, nothing, looking);
@@ -537,7 +537,7 @@ void stream_go_to(struct stream *stream, const struct cursor *cursor) {
 }
 
 /* A place that was remembered from a longer stream must not pass for the end of this one. */
-static bool is_beyond(const struct stream *stream, uint64_t n_samples) {
+static bool stream_is_beyond(const struct stream *stream, uint64_t n_samples) {
         struct why why;
 
         if (stream->plan.base <= n_samples)
@@ -553,7 +553,7 @@ static bool is_beyond(const struct stream *stream, uint64_t n_samples) {
 void stream_learn_length(struct stream *stream, uint64_t n_samples) {
         struct dlp_epoch_terms terms = job_epoch_terms(&stream->job->terms, n_samples);
 
-        if (is_beyond(stream, n_samples))
+        if (stream_is_beyond(stream, n_samples))
                 return;
         stream->length = n_samples;
         stream->plan = dlp_epoch_plan_make(&terms, stream->rank, stream->plan.base);

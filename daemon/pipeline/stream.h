@@ -18,7 +18,7 @@
 #include "daemon/pipeline/jobs/job.h"
 #include "daemon/pipeline/memory/large_buffers.h"
 #include "daemon/pipeline/replay/replay.h"
-#include "daemon/ring/ring.h"
+#include "daemon/ring/batch_ring.h"
 
 /* Requests of the main thread to the planner; bits, so that the same request twice counts once. */
 enum stream_command {

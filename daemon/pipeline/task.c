@@ -13,7 +13,7 @@
 _Static_assert(TASK_BUFFER_BYTES % READER_ALIGN == 0 && LARGE_BUFFER_ALIGN % READER_ALIGN == 0,
                "buffers are what reading past the page cache asks for");
 
-static int refuse_size(uint64_t n_bytes, uint64_t most_bytes, struct why *why) {
+static int task_refuse_size(uint64_t n_bytes, uint64_t most_bytes, struct why *why) {
         char size[AMOUNT_TEXT_MAX], most[AMOUNT_TEXT_MAX];
 
         format_compared(size, n_bytes, most, most_bytes);
@@ -34,7 +34,7 @@ static int task_buffer(struct planner *planner, struct task *task, uint64_t n_by
                 return 0;
         }
         if (n_bytes > stream->large_max)
-                return refuse_size(n_bytes, stream->large_max, why);
+                return task_refuse_size(n_bytes, stream->large_max, why);
         if (!task->large || task->large->n_bytes < n_bytes) {
                 task_trim(task);
                 if (!STAILQ_EMPTY(&stream->large_waiting))
@@ -77,7 +77,7 @@ static void add_to_reads(const struct source *part, struct source_read *reads, s
                 (struct field_bytes){ .offset = extent->offset, .n_bytes = extent->length, .idx_read = i };
 }
 
-static bool is_due(const struct task *task, uint32_t idx_field) {
+static bool task_is_due(const struct task *task, uint32_t idx_field) {
         return codec_is_stored(program_codec(task->program, idx_field)) &&
                task->fields[idx_field].idx_read == task->idx_read;
 }
@@ -204,7 +204,7 @@ static void span_fields(struct task *task, struct source_read *ret_span) {
         }
         *ret_span = spans[task->idx_read];
         for (uint32_t i = 0; i < n_fields; i++)
-                if (is_due(task, i) && !task->fields[i].is_absent)
+                if (task_is_due(task, i) && !task->fields[i].is_absent)
                         task->fields[i].offset -= ret_span->begin;
 }
 

@@ -8,7 +8,7 @@
 #include "daemon/pipeline/plugged.h"
 
 /* The task is with this sample of its batch, and with what was served of it. */
-static void go_to(struct task *task, uint32_t idx_sample) {
+static void whole_go_to(struct task *task, uint32_t idx_sample) {
         const struct batch_sample *sample = &task->batch->samples[idx_sample];
         const struct task_row row = { .position = sample->position, .index = sample->index };
 
@@ -26,12 +26,12 @@ static void write_numbers(const struct batch *batch) {
                 numbers[i] = (int64_t)batch->samples[i].candidate;
 }
 
-static void put(struct worker *worker, struct task *task) {
+static void whole_put(struct worker *worker, struct task *task) {
         struct stream *stream = task->batch->stream;
         const struct planner_options *options = &worker->planner->options;
 
         write_numbers(task->batch);
-        go_to(task, 0);
+        whole_go_to(task, 0);
         task->program = programs_with(stream->programs, task->candidate);
         task->own.n_tries = task->carried.n_tries;
         task->carried.is_again = false;
@@ -58,7 +58,7 @@ static bool collate(struct worker *worker, struct task *task) {
         return true;
 }
 
-static void end(struct worker *worker, struct task *task) {
+static void whole_end(struct worker *worker, struct task *task) {
         const struct job *job = task->batch->stream->job;
 
         if (!collate(worker, task))
@@ -76,15 +76,15 @@ void whole_begin(struct worker *worker, struct task *task) {
         task->n_rows = 1; /* the others that it had have ended as well */
         task->idx_row = 0;
         if (desk_has_batches(task->batch->stream->desk)) {
-                put(worker, task);
+                whole_put(worker, task);
                 return;
         }
-        go_to(task, 0);
-        end(worker, task);
+        whole_go_to(task, 0);
+        whole_end(worker, task);
 }
 
 static void make_again(struct worker *worker, struct task *task, uint32_t idx_sample) {
-        go_to(task, idx_sample);
+        whole_go_to(task, idx_sample);
         planner_retry(worker->planner, task);
 }
 
@@ -94,7 +94,7 @@ void whole_came_back(struct worker *worker, struct task *task) {
 
         fair_item_done(&task->ready, 0);
         if (!batch_is_wanted(batch)) {
-                end(worker, task);
+                whole_end(worker, task);
                 return;
         }
         if (state == OWN_AGAIN) {
@@ -107,7 +107,7 @@ void whole_came_back(struct worker *worker, struct task *task) {
                 failure_of_batch(task, &task->own.why, worker->counters);
         else if (state == OWN_ENDED)
                 batch_failed(batch, 0, EINVAL, &task->own.why);
-        end(worker, task);
+        whole_end(worker, task);
 }
 
 void whole_next(struct worker *worker, struct task *task) {
@@ -120,9 +120,9 @@ void whole_next(struct worker *worker, struct task *task) {
                 }
                 batch_close_gaps(batch);
                 if (batch->n_kept > 0) {
-                        put(worker, task);
+                        whole_put(worker, task);
                         return;
                 }
         }
-        end(worker, task);
+        whole_end(worker, task);
 }

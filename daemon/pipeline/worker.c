@@ -13,7 +13,7 @@
 #include "daemon/pipeline/desk/desk.h"
 #include "daemon/pipeline/failure/failure.h"
 #include "daemon/pipeline/fields.h"
-#include "daemon/pipeline/rows.h"
+#include "daemon/pipeline/pipeline_rows.h"
 #include "daemon/pipeline/whole.h"
 #include "proto/base/clock.h"
 
@@ -62,7 +62,7 @@ static void count_decoded(struct worker *worker, struct codec_counts counts) {
                 counter_add(&worker->counters->n_jpeg_handed_over, counts.n_handed_over);
 }
 
-static void count_cut(struct tally *tally, const struct codec_counts *counts) {
+static void worker_count_cut(struct tally *tally, const struct codec_counts *counts) {
         const struct tally_counts cut = { .n_texts_cut = counts->n_texts_cut, .n_tokens_cut = counts->n_tokens_cut };
 
         if (cut.n_texts_cut > 0)
@@ -76,8 +76,8 @@ static void worker_count_decoded(struct worker *worker, const struct batch *batc
         count_decoded(worker, counts);
         count_decoded(worker, worker->rendering.counts);
         if (batch) {
-                count_cut(worker_tally(worker, batch), &counts);
-                count_cut(worker_tally(worker, batch), &worker->rendering.counts);
+                worker_count_cut(worker_tally(worker, batch), &counts);
+                worker_count_cut(worker_tally(worker, batch), &worker->rendering.counts);
         }
         worker->rendering.counts = (struct codec_counts){ 0 };
         if (worker->rendering.n_ended > 0)
@@ -139,7 +139,7 @@ static void count_time(struct worker *worker, struct task *task, uint64_t begin_
 #define SAMPLE_AGAIN    3 /* to be made again from its bytes */
 
 /* What takes long asks it now and then. */
-static bool is_wanted(const void *userdata) {
+static bool worker_is_wanted(const void *userdata) {
         struct worker *worker = (struct worker *)(uintptr_t)userdata;
 
         if (worker->may_yield && fair_queue_presses(worker->ready, &worker->taking))
@@ -162,7 +162,7 @@ static bool may_yield(const struct task *task) {
 }
 
 /* Returns 0, SAMPLE_WAITS, SAMPLE_AGAIN, RENDERING_DROPPED, or a negative errno for what is wrong with the sample. */
-static int serve(struct worker *worker, struct task *task, struct why *why) {
+static int worker_serve(struct worker *worker, struct task *task, struct why *why) {
         struct stage_clock *clock = codec_tools_clock(worker->tools);
         uint64_t begin_ns = stage_clock_start(clock, STAGE_OTHER);
         bool is_isolated = task->batch->stream->isolated != NULL, is_begun_again;
@@ -246,7 +246,7 @@ static void drop_rows(struct worker *worker, struct task *task) {
 }
 
 /* Samples that are only copied. From the first one that cannot be copied on, they are read one by one. */
-static void copy_rows(struct worker *worker, struct task *task) {
+static void worker_copy_rows(struct worker *worker, struct task *task) {
         bool has_desk = desk_has_samples(task->batch->stream->desk);
         uint32_t n = rows_serve(worker, task);
 
@@ -347,7 +347,7 @@ static void worker_do(struct worker *worker, struct task *task) {
                 return;
         }
         if (task->is_copied && task->own.state == OWN_NONE) {
-                copy_rows(worker, task);
+                worker_copy_rows(worker, task);
                 return;
         }
         if (task->is_copied && take_back_rows(worker, task))
@@ -364,7 +364,7 @@ static void worker_do(struct worker *worker, struct task *task) {
         } else {
                 bool was_on_desk = task->own.state != OWN_NONE;
 
-                r = was_on_desk ? own_outcome(task, &why) : serve(worker, task, &why);
+                r = was_on_desk ? own_outcome(task, &why) : worker_serve(worker, task, &why);
                 if (r == 0 && was_on_desk)
                         r = given_up_or(worker, task, after_serve(worker, task, &why));
                 if (r == SAMPLE_WAITS)
@@ -423,7 +423,7 @@ static int worker_equip(struct worker *worker) {
         if (r == 0)
                 worker->rendering.clock = codec_tools_clock(worker->tools);
         if (r == 0)
-                codec_tools_set_wanted(worker->tools, is_wanted, worker);
+                codec_tools_set_wanted(worker->tools, worker_is_wanted, worker);
         return r;
 }
 
@@ -460,7 +460,7 @@ static void worker_strip(struct worker *worker) {
 #define LEFT_TO_OTHERS 4u /* samples of a job, so that no worker is idle beside one that has several */
 
 /* Where a cell decodes, more samples of the same job come along if they wait: they are ordered together. */
-static void take_turns(struct worker *worker, struct task *task) {
+static void worker_take_turns(struct worker *worker, struct task *task) {
         struct task *tasks[RENDER_SAMPLES_MAX] = { task };
         struct fair_item *item;
         uint32_t n = 1;
@@ -483,7 +483,7 @@ static uint64_t beside_ns(struct worker *worker) {
         return rendering_cpu_ns(&worker->rendering) + codec_tools_beside_ns(worker->tools);
 }
 
-static void *worker_main(void *userdata) {
+static void *worker_worker_main(void *userdata) {
         struct worker *worker = userdata;
         struct fair_item *item;
         char name[16];
@@ -493,7 +493,7 @@ static void *worker_main(void *userdata) {
         worker->result = worker_equip(worker);
         sem_post(&worker->began);
         while (worker->result == 0 && (item = fair_queue_pop(worker->ready, &worker->taking))) {
-                take_turns(worker, task_of_ready(item));
+                worker_take_turns(worker, task_of_ready(item));
                 pace_rest(worker->pace, &worker->clock_ns, beside_ns(worker)); /* it holds no sample here */
         }
         worker_strip(worker);
@@ -547,7 +547,7 @@ int worker_start(const struct worker_options *options, uint32_t idx, struct work
                 return r;
         worker = worker_new(options, idx);
         snprintf(name, sizeof(name), "worker-%u", idx % 1000000);
-        r = worker ? thread_start(&worker->thread, name, worker_main, worker) : -ENOMEM;
+        r = worker ? thread_start(&worker->thread, name, worker_worker_main, worker) : -ENOMEM;
         if (r < 0) {
                 if (worker)
                         worker_free(worker);

@@ -13,9 +13,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "daemon/base/base_trace.h"
 #include "daemon/base/budget.h"
 #include "daemon/base/fair_queue.h"
-#include "daemon/base/trace.h"
 #include "daemon/base/work/pace.h"
 #include "daemon/codec/codec.h"
 #include "daemon/pipeline/counters.h"

@@ -7,11 +7,11 @@
 #include "daemon/plugin/plugin.h"
 #include "proto/base/cleanup.h"
 
-static void plugins_freep(struct plugins **plugins) {
+static void described_plugins_freep(struct plugins **plugins) {
         plugins_free(*plugins);
 }
 
-static int describe(struct plugins *plugins, const struct plugin_table *table) {
+static int described_describe(struct plugins *plugins, const struct plugin_table *table) {
         struct plugin *plugin = &plugins->list[plugins->n];
 
         plugin->table = malloc(sizeof(*table));
@@ -27,7 +27,7 @@ static int describe(struct plugins *plugins, const struct plugin_table *table) {
 
 int plugins_describe(const struct plugin_table *tables, uint32_t n_tables, const struct dlplugin_form *outputs,
                      uint32_t n_outputs, struct plugins **ret_plugins) {
-        _cleanup_(plugins_freep) struct plugins *plugins = calloc(1, sizeof(*plugins));
+        _cleanup_(described_plugins_freep) struct plugins *plugins = calloc(1, sizeof(*plugins));
         int r = 0;
 
         if (!plugins)
@@ -40,7 +40,7 @@ int plugins_describe(const struct plugin_table *tables, uint32_t n_tables, const
                 plugins->outputs[i] = outputs[i];
         plugins->n_outputs = n_outputs;
         for (uint32_t i = 0; i < n_tables && r == 0; i++)
-                r = describe(plugins, &tables[i]);
+                r = described_describe(plugins, &tables[i]);
         if (r == 0)
                 *ret_plugins = TAKE_PTR(plugins);
         return r;

@@ -42,7 +42,7 @@ struct library_worker {
         struct scanning *scanning; /* of a format; else NULL */
 };
 
-static void lock(struct library *library) {
+static void library_lock(struct library *library) {
         if (library->plugin.threads == DLPLUGIN_SERIAL)
                 pthread_mutex_lock(&library->lock);
 }
@@ -174,7 +174,7 @@ int library_worker_new(struct library *library, struct library_worker **ret_work
         worker->library = library;
         calling_begin(&calling, library->opened);
         if (library->plugin.worker_open) {
-                lock(library);
+                library_lock(library);
                 r = library->plugin.worker_open(&calling.call, &worker->state);
                 unlock(library);
         }
@@ -189,7 +189,7 @@ int library_worker_new(struct library *library, struct library_worker **ret_work
 }
 
 /* Under the lock. */
-static void forget(struct kept *kept) {
+static void library_forget(struct kept *kept) {
         if (kept->forget && kept->state)
                 kept->forget(kept->state);
         *kept = (struct kept){ 0 };
@@ -198,9 +198,9 @@ static void forget(struct kept *kept) {
 void library_worker_free(struct library_worker *worker) {
         if (!worker)
                 return;
-        lock(worker->library);
+        library_lock(worker->library);
         for (unsigned i = 0; i < KEPT; i++)
-                forget(&worker->kept[i]);
+                library_forget(&worker->kept[i]);
         scanning_free(worker->scanning);
         if (worker->is_open && worker->library->plugin.worker_close)
                 worker->library->plugin.worker_close(worker->state);
@@ -249,7 +249,7 @@ bool plugin_is_form(const struct dlplugin_form *form) {
         return is && n_bytes < UINT64_C(1) << 40;
 }
 
-static struct kept *find_kept(struct library_worker *worker, uint64_t serial) {
+static struct kept *library_find_kept(struct library_worker *worker, uint64_t serial) {
         struct kept *oldest = &worker->kept[0];
 
         for (unsigned i = 0; i < KEPT; i++) {
@@ -258,12 +258,13 @@ static struct kept *find_kept(struct library_worker *worker, uint64_t serial) {
                 if (worker->kept[i].used < oldest->used)
                         oldest = &worker->kept[i];
         }
-        forget(oldest);
+        library_forget(oldest);
         return oldest;
 }
 
 /* They are in the table one after the other. */
-static const struct dlplugin_codec *codec_of(const struct library *library, const struct plugin_request *request) {
+static const struct dlplugin_codec *library_codec_of(const struct library *library,
+                                                     const struct plugin_request *request) {
         uint32_t idx = request->idx_step - library->plugin.n_steps;
 
         return request->idx_step >= library->plugin.n_steps && idx < library->plugin.n_codecs
@@ -288,7 +289,7 @@ static const struct dlplugin_collation *collation_of(const struct library *libra
 
 static int call_settle(const struct library *library, struct calling *calling, const struct plugin_request *request,
                        struct kept *kept) {
-        const struct dlplugin_codec *codec = codec_of(library, request);
+        const struct dlplugin_codec *codec = library_codec_of(library, request);
         const struct dlplugin_format *format = format_of(library, request);
         const struct dlplugin_collation *collation = collation_of(library, request);
         const struct dlplugin_step *step;
@@ -315,9 +316,9 @@ static int call_settle(const struct library *library, struct calling *calling, c
 }
 
 /* The step with these values for this input, which may be settled already. */
-static int settle(struct library_worker *worker, struct calling *calling, const struct plugin_request *request,
-                  struct kept **ret_kept, struct plugin_reply *reply) {
-        struct kept *kept = find_kept(worker, request->serial);
+static int library_settle(struct library_worker *worker, struct calling *calling, const struct plugin_request *request,
+                          struct kept **ret_kept, struct plugin_reply *reply) {
+        struct kept *kept = library_find_kept(worker, request->serial);
 
         if (kept->serial == 0) {
                 struct kept made = { .serial = request->serial, .input = request->input };
@@ -338,8 +339,8 @@ static int fail_with(struct calling *calling, struct plugin_reply *reply, const 
         return calling_answer(calling, -1, reply);
 }
 
-static void measure(const struct dlplugin_codec *codec, struct calling *calling, const struct plugin_request *request,
-                    const void *input, struct plugin_reply *reply) {
+static void library_measure(const struct dlplugin_codec *codec, struct calling *calling,
+                            const struct plugin_request *request, const void *input, struct plugin_reply *reply) {
         uint32_t height = 0, width = 0;
 
         if (!codec || !codec->measure) {
@@ -354,7 +355,7 @@ static void measure(const struct dlplugin_codec *codec, struct calling *calling,
 }
 
 /* Is it what was settled, for a picture of this size? */
-static bool is_as_settled(const struct kept *kept, const struct dlplugin_form *output) {
+static bool library_is_as_settled(const struct kept *kept, const struct dlplugin_form *output) {
         struct dlplugin_form form = *output;
 
         if (plugin_is_any_picture(&kept->output))
@@ -372,9 +373,9 @@ static struct dlplugin_form form_of_batch(const struct dlplugin_form *one, uint3
 }
 
 /* Makes the output. What is settled does not change any more. */
-static int run(const struct library *library, struct dlplugin_call *call, const struct plugin_request *request,
-               const struct kept *kept, const void *input, void *output) {
-        const struct dlplugin_codec *codec = codec_of(library, request);
+static int library_run(const struct library *library, struct dlplugin_call *call, const struct plugin_request *request,
+                       const struct kept *kept, const void *input, void *output) {
+        const struct dlplugin_codec *codec = library_codec_of(library, request);
         const struct dlplugin_collation *collation = collation_of(library, request);
 
         if (codec)
@@ -393,7 +394,7 @@ static void ask(struct library_worker *worker, struct calling *calling, const st
         struct dlplugin_call *call = &calling->call;
         struct kept *kept = NULL;
 
-        if (settle(worker, calling, request, &kept, reply) < 0)
+        if (library_settle(worker, calling, request, &kept, reply) < 0)
                 return;
         reply->output = kept->output;
         if (request->question == PLUGIN_SETTLE)
@@ -407,14 +408,14 @@ static void ask(struct library_worker *worker, struct calling *calling, const st
                 return;
         }
         if (request->question == PLUGIN_MEASURE) {
-                measure(codec_of(worker->library, request), calling, request, input, reply);
+                library_measure(library_codec_of(worker->library, request), calling, request, input, reply);
                 return;
         }
-        if (!is_as_settled(kept, &request->output)) {
+        if (!library_is_as_settled(kept, &request->output)) {
                 fail_with(calling, reply, "wants to deliver another form than at first");
                 return;
         }
-        calling_answer(calling, run(worker->library, call, request, kept, input, output), reply);
+        calling_answer(calling, library_run(worker->library, call, request, kept, input, output), reply);
 }
 
 void library_ask(struct library_worker *worker, const struct plugin_request *request, const void *input, void *output,
@@ -435,7 +436,7 @@ void library_ask(struct library_worker *worker, const struct plugin_request *req
         calling.call.epoch = request->epoch;
         for (uint32_t i = 0; i < DLPLUGIN_ARGUMENTS_MAX; i++)
                 calling.values[i] = (struct dlplugin_value){ request->values[i].number, request->values[i].text };
-        lock(library);
+        library_lock(library);
         ask(worker, &calling, request, input, output, ret_reply);
         unlock(library);
 }

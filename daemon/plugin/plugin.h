@@ -6,8 +6,8 @@
 #include <stdbool.h>
 
 #include "daemon/plugin/library.h"
+#include "daemon/plugin/plugin_process.h"
 #include "daemon/plugin/plugins.h"
-#include "daemon/plugin/process.h"
 
 struct plugins {
         size_t n;

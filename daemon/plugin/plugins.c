@@ -41,7 +41,7 @@ static int load_beside(struct plugin *plugin, struct why *why) {
 }
 
 /* Before it is loaded: if the file is replaced in between, it is not the one that was found, and not used. */
-static int digest_file(struct plugin *plugin, struct why *why) {
+static int plugins_digest_file(struct plugin *plugin, struct why *why) {
         _cleanup_(closep) int fd = open(plugin->path, O_RDONLY | O_CLOEXEC);
         EVP_MD_CTX *context = fd >= 0 ? EVP_MD_CTX_new() : NULL;
         bool is_fine = context && EVP_DigestInit_ex(context, EVP_sha256(), NULL);
@@ -64,7 +64,7 @@ static int plugin_load(struct plugins *plugins, struct plugin *plugin, struct wh
 
         if (r < 0)
                 return r;
-        r = digest_file(plugin, why);
+        r = plugins_digest_file(plugin, why);
         if (r < 0)
                 return r;
         plugin->terms.path = plugin->path;
@@ -105,8 +105,8 @@ static int plugin_begin(struct plugins *plugins, struct plugin *plugin, struct w
         return 0;
 }
 
-static int add(struct plugins *plugins, const struct plugins_options *options, const char *name, size_t n,
-               struct why *why) {
+static int plugins_add(struct plugins *plugins, const struct plugins_options *options, const char *name, size_t n,
+                       struct why *why) {
         struct plugin *plugin = &plugins->list[plugins->n];
 
         for (size_t i = 0; i < plugins->n; i++)
@@ -141,12 +141,12 @@ static size_t count_names(const char *names) {
         return n;
 }
 
-static void plugins_freep(struct plugins **plugins) {
+static void plugins_plugins_freep(struct plugins **plugins) {
         plugins_free(*plugins);
 }
 
 int plugins_new(const struct plugins_options *options, struct plugins **ret_plugins, struct why *why) {
-        _cleanup_(plugins_freep) struct plugins *plugins = calloc(1, sizeof(*plugins));
+        _cleanup_(plugins_plugins_freep) struct plugins *plugins = calloc(1, sizeof(*plugins));
         size_t n = count_names(options->names);
         int r = 0;
 
@@ -160,7 +160,7 @@ int plugins_new(const struct plugins_options *options, struct plugins **ret_plug
         for (const char *at = options->names + strspn(options->names, SEPARATORS); *at && r == 0;) {
                 size_t n_name = strcspn(at, SEPARATORS);
 
-                r = add(plugins, options, at, n_name, why);
+                r = plugins_add(plugins, options, at, n_name, why);
                 at += n_name;
                 at += strspn(at, SEPARATORS);
         }

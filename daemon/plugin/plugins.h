@@ -5,8 +5,8 @@
  *          use            a step with values for its arguments and a form for its input: of a codec
  *      seats              what one worker thread needs to run uses: a process each, or a state, and the input's memory
  *
- * A plug-in is loaded into processes of its own (process.h), or into the daemon (library.h); who uses a step does not
- * know which. dlplugin.h says what a plug-in is.
+ * A plug-in is loaded into processes of its own (plugin_process.h), or into the daemon (library.h); who uses a step
+ * does not know which. dlplugin.h says what a plug-in is.
  *
  * Threads: plugins_new(), plugin_use_new() and their opposites on the main thread, which waits for the plug-in; seats
  * are one worker thread's. */
@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/plugin/table.h"
+#include "daemon/plugin/plugin_table.h"
 #include "proto/base/why.h"
 
 struct cells;

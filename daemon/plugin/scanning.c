@@ -38,7 +38,8 @@ void scanning_free(struct scanning *scanning) {
 /* ---- what scan() calls ------------------------------------------------------------------------------------------- */
 
 /* A place for a record of this size, with zeroes in it. NULL: the plug-in has failed. */
-static void *add(struct dlplugin_call *call, struct scanning *scanning, enum scanned_kind kind, uint64_t n_bytes) {
+static void *scanning_add(struct dlplugin_call *call, struct scanning *scanning, enum scanned_kind kind,
+                          uint64_t n_bytes) {
         size_t capacity = scanning->capacity;
         uint8_t *bytes = scanning->bytes;
         struct scanned_head *head;
@@ -68,7 +69,7 @@ static void *add(struct dlplugin_call *call, struct scanning *scanning, enum sca
         return head;
 }
 
-static int on_field(struct dlplugin_call *call, const struct dlplugin_field *field) {
+static int scanning_on_field(struct dlplugin_call *call, const struct dlplugin_field *field) {
         struct scanning *scanning = ((struct calling *)call->daemon)->scanning;
         size_t n_name = field->name ? strnlen(field->name, DLPLUGIN_NAME_MAX) : 0;
         struct scanned_field *record;
@@ -81,7 +82,7 @@ static int on_field(struct dlplugin_call *call, const struct dlplugin_field *fie
                                   field->name ? field->name : "", DLPLUGIN_NAME_MAX - 1);
         if (scanning->n_fields == DLPLUGIN_FIELDS_MAX)
                 return call->fail(call, "adds more than %u fields", DLPLUGIN_FIELDS_MAX);
-        record = add(call, scanning, SCANNED_FIELD, sizeof(*record));
+        record = scanning_add(call, scanning, SCANNED_FIELD, sizeof(*record));
         if (!record)
                 return -1;
         memcpy(record->name, field->name, n_name);
@@ -93,14 +94,14 @@ static int on_field(struct dlplugin_call *call, const struct dlplugin_field *fie
 }
 
 /* What a cell takes after the cells. */
-static uint64_t value_bytes(const struct scanning *scanning, const struct dlplugin_cell *cells, uint32_t idx) {
+static uint64_t scanning_value_bytes(const struct scanning *scanning, const struct dlplugin_cell *cells, uint32_t idx) {
         return scanning->flags[idx] & DLPLUGIN_FIELD_IS_VALUE && cells[idx].offset != DLPLUGIN_ABSENT
                        ? cells[idx].n_bytes
                        : 0;
 }
 
-static void fill(const struct scanning *scanning, struct scanned_sample *sample, const char *name, uint32_t n_name,
-                 const struct dlplugin_cell *cells, uint32_t n_cells) {
+static void scanning_fill(const struct scanning *scanning, struct scanned_sample *sample, const char *name,
+                          uint32_t n_name, const struct dlplugin_cell *cells, uint32_t n_cells) {
         struct scanned_cell *to = (void *)(sample + 1);
         uint8_t *at = (void *)(to + n_cells);
 
@@ -110,7 +111,7 @@ static void fill(const struct scanning *scanning, struct scanned_sample *sample,
                 memcpy(at, name, n_name);
         at += scanned_padded(n_name);
         for (uint32_t i = 0; i < n_cells; i++) {
-                uint64_t n_value = value_bytes(scanning, cells, i);
+                uint64_t n_value = scanning_value_bytes(scanning, cells, i);
 
                 to[i] = (struct scanned_cell){ cells[i].offset, cells[i].n_bytes };
                 if (scanning->flags[i] & DLPLUGIN_FIELD_IS_VALUE && cells[i].offset != DLPLUGIN_ABSENT)
@@ -121,8 +122,8 @@ static void fill(const struct scanning *scanning, struct scanned_sample *sample,
         }
 }
 
-static int on_sample(struct dlplugin_call *call, const char *name, const struct dlplugin_cell *cells,
-                     uint32_t n_cells) {
+static int scanning_on_sample(struct dlplugin_call *call, const char *name, const struct dlplugin_cell *cells,
+                              uint32_t n_cells) {
         struct scanning *scanning = ((struct calling *)call->daemon)->scanning;
         uint64_t n_name = name ? strlen(name) + 1 : 0,
                  n_bytes = sizeof(struct scanned_sample) + n_cells * sizeof(struct scanned_cell);
@@ -134,17 +135,17 @@ static int on_sample(struct dlplugin_call *call, const char *name, const struct 
                 return call->fail(call, "gives a sample a name of %llu bytes", (unsigned long long)n_name);
         n_bytes += scanned_padded(n_name);
         for (uint32_t i = 0; i < n_cells; i++) {
-                uint64_t n_value = value_bytes(scanning, cells, i);
+                uint64_t n_value = scanning_value_bytes(scanning, cells, i);
 
                 if (n_value > SCANNED_BYTES_MAX || (n_value > 0 && !cells[i].value))
                         return call->fail(call, "gives a value of %llu bytes, of which %s", (unsigned long long)n_value,
                                           cells[i].value ? "up to 64 MiB are possible" : "there is none");
                 n_bytes += scanned_padded(n_value);
         }
-        record = add(call, scanning, SCANNED_SAMPLE, n_bytes);
+        record = scanning_add(call, scanning, SCANNED_SAMPLE, n_bytes);
         if (!record)
                 return -1;
-        fill(scanning, record, name, (uint32_t)n_name, cells, n_cells);
+        scanning_fill(scanning, record, name, (uint32_t)n_name, cells, n_cells);
         scanning->has_samples = true;
         return 0;
 }
@@ -175,8 +176,8 @@ void scanning_scan(const struct dlplugin_format *format, struct calling *calling
                 .offset = request->window.offset,
                 .n_bytes = request->window.n_bytes,
                 .next_offset = request->window.offset + request->window.n_bytes,
-                .add_field = on_field,
-                .add_sample = on_sample,
+                .add_field = scanning_on_field,
+                .add_sample = scanning_on_sample,
         };
         int r;
 

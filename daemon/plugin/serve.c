@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-#include "daemon/plugin/wire.h"
+#include "daemon/plugin/plugin_wire.h"
 #include "proto/base/cleanup.h"
 
 static struct library *library;
@@ -37,17 +37,17 @@ int plugin_prepare(const void *setup, size_t n_bytes, uint64_t *ret_data_bytes, 
 }
 
 /* What goes wrong here goes wrong with each sample: the text says it. */
-static void fail(struct plugin_reply *reply, const char *text) {
+static void serve_fail(struct plugin_reply *reply, const char *text) {
         reply->result = -EBADMSG;
         snprintf(reply->text, sizeof(reply->text), "%s", text);
 }
 
-static void answer(const struct plugin_order *order, struct plugin_reply *reply) {
+static void serve_answer(const struct plugin_order *order, struct plugin_reply *reply) {
         const uint8_t *input = cell_inside_bytes(&order->input);
         uint8_t *output = cell_inside_room(&order->output);
 
         if ((order->input.memory > 0 && !input) || (order->output.memory > 0 && !output))
-                fail(reply, "its process cannot map the memory that it shares with the daemon");
+                serve_fail(reply, "its process cannot map the memory that it shares with the daemon");
         else if (order->request.question == 0)
                 memcpy(output, library_table(library), sizeof(struct plugin_table));
         else
@@ -60,7 +60,7 @@ size_t plugin_order(const void *order, size_t n_bytes, void *ret_answer, int *re
         *ret_result = 0;
         if (n_bytes != sizeof(struct plugin_order))
                 return 0;
-        answer(order, &reply);
+        serve_answer(order, &reply);
         memcpy(ret_answer, &reply, sizeof(reply));
         return sizeof(reply);
 }

@@ -84,7 +84,7 @@ static enum answer ask_lock(int fd) {
 static bool leases_work; /* set once */
 
 /* Old kernels also count references that do not matter, and then never grant a lease. */
-static void find_out(void) {
+static void held_find_out(void) {
         _cleanup_(closep) int fd = memfd_create("dataloaderd-lease", MFD_CLOEXEC), other = -1;
 
         if (fd < 0 || ask_lease(fd) != NOBODY)
@@ -97,7 +97,7 @@ static bool is_held(int fd) {
         static pthread_once_t once = PTHREAD_ONCE_INIT;
         enum answer answer = NOT_KNOWN;
 
-        pthread_once(&once, find_out);
+        pthread_once(&once, held_find_out);
         if (leases_work)
                 answer = ask_lease(fd);
         if (answer == NOT_KNOWN)
@@ -116,7 +116,7 @@ void held_list_init(struct held_list *list) {
 /* Its pages are freed with the last reference to the file. If a process has hidden one on purpose, it finds the pages
  * empty, and pages that it touches again count as its own. Punching the hole is refused where writing is sealed: a
  * control segment is small. */
-static void let_go(struct budget *budget, int fd, uint64_t n_bytes) {
+static void held_let_go(struct budget *budget, int fd, uint64_t n_bytes) {
         struct stat state;
 
         if (fstat(fd, &state) == 0 && state.st_size > 0)
@@ -128,7 +128,7 @@ static void let_go(struct budget *budget, int fd, uint64_t n_bytes) {
 static void sweep(void *userdata) {
         struct held *held = userdata;
 
-        let_go(held->budget, held->fd, held->n_bytes);
+        held_let_go(held->budget, held->fd, held->n_bytes);
         free(held);
 }
 
@@ -159,7 +159,7 @@ void held_leave(struct held_list *list, struct budget *budget, int fd, uint64_t 
         struct held *held;
 
         if (!is_held(fd)) {
-                let_go(budget, fd, n_bytes);
+                held_let_go(budget, fd, n_bytes);
                 return;
         }
         held = calloc(1, sizeof(*held));

@@ -51,7 +51,7 @@ static void tell_filling(const struct ring *ring, const struct slot *slot, uint6
 }
 
 /* What the trainer waits for at this moment. */
-static void tell_wait(const struct ring *ring, uint64_t now_ns) {
+static void ring_trace_tell_wait(const struct ring *ring, uint64_t now_ns) {
         struct trace_subject subject = { .word = atomic_load_explicit(&ring->traced, memory_order_relaxed),
                                          .rank = ring->rank };
         uint64_t since_ns = atomic_load_explicit(&ring->page->waiting_since_ns, memory_order_relaxed);
@@ -79,7 +79,7 @@ void ring_trace_end(struct ring *ring) {
                         tell_filling(ring, &ring->slots[i], now_ns);
         }
         if (ring->traced != 0)
-                tell_wait(ring, now_ns);
+                ring_trace_tell_wait(ring, now_ns);
         atomic_store_explicit(&ring->traced, 0, memory_order_relaxed);
         dlp_meter_trace(ring->control, false);
         pthread_mutex_unlock(&ring->lock);

@@ -18,7 +18,7 @@
 #define TOUCH_SHARE_MIN   (1ull << 20)   /* a smaller share does not justify a thread */
 #define TOUCH_PIECE       (256ull << 10) /* touched in one call: tens of microseconds */
 
-static uint64_t round_up(uint64_t value, uint64_t unit) {
+static uint64_t segment_round_up(uint64_t value, uint64_t unit) {
         return (value + unit - 1) / unit * unit;
 }
 
@@ -32,7 +32,7 @@ static int no_file(int error, struct why *why) {
                        strerror(-error));
 }
 
-static int no_memory(const struct segment_options *options, struct why *why) {
+static int segment_no_memory(const struct segment_options *options, struct why *why) {
         int error = errno;
         char size[BYTES_TEXT_MAX];
 
@@ -42,7 +42,7 @@ static int no_memory(const struct segment_options *options, struct why *why) {
 
 /* Makes the memfd and maps it. */
 static int segment_map(struct segment *segment, const struct segment_options *options, struct why *why) {
-        uint64_t n_bytes = round_up(options->n_bytes, DLP_SLOT_ALIGN);
+        uint64_t n_bytes = segment_round_up(options->n_bytes, DLP_SLOT_ALIGN);
         _cleanup_(closep) int fd = -1;
         void *base;
 
@@ -50,10 +50,10 @@ static int segment_map(struct segment *segment, const struct segment_options *op
         if (fd < 0)
                 return no_file(-errno, why);
         if (ftruncate(fd, (off_t)n_bytes) < 0)
-                return no_memory(options, why);
+                return segment_no_memory(options, why);
         base = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         if (base == MAP_FAILED)
-                return no_memory(options, why);
+                return segment_no_memory(options, why);
 
         segment->fd = take_fd(&fd);
         segment->base = base;
@@ -94,7 +94,7 @@ static int segment_touch(struct segment *segment, uint64_t offset, uint64_t n_by
                 n_threads = 1;
         if (n_threads > TOUCH_THREADS_MAX)
                 n_threads = TOUCH_THREADS_MAX;
-        share = round_up(n_bytes / n_threads + 1, TOUCH_SHARE_MIN);
+        share = segment_round_up(n_bytes / n_threads + 1, TOUCH_SHARE_MIN);
 
         for (uint32_t i = 0; i < n_threads && i * share < n_bytes; i++) {
                 uint64_t rest = n_bytes - i * share;
@@ -195,12 +195,12 @@ int segment_init(struct segment *segment, const struct segment_options *options,
                         lock_pages(segment, locked, sizeof(locked));
                 segment->n_touched = segment->n_bytes;
                 if (options->n_bytes_first && options->n_bytes_first < segment->n_bytes)
-                        segment->n_touched = round_up(options->n_bytes_first, DLP_SLOT_ALIGN);
+                        segment->n_touched = segment_round_up(options->n_bytes_first, DLP_SLOT_ALIGN);
                 r = segment_touch(segment, 0, segment->n_touched, options->n_threads);
                 if (r < 0) {
                         segment_fini(segment);
                         errno = ENOMEM;
-                        return no_memory(options, why);
+                        return segment_no_memory(options, why);
                 }
                 describe_pages(segment, transparent, pages, sizeof(pages));
         } else {

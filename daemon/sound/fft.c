@@ -53,7 +53,7 @@ static void plan_passes(struct fft *fft) {
         }
 }
 
-static uint64_t n_floats(const struct fft *fft) {
+static uint64_t fft_n_floats(const struct fft *fft) {
         uint64_t n = fft->n / 4 + 1;
 
         for (uint32_t i = 0; i < fft->n_passes; i++) {
@@ -83,7 +83,7 @@ int fft_init(struct fft *fft, uint32_t n, struct why *why) {
 
         assert(n >= 1 && n <= FFT_LENGTH_MAX);
         plan_passes(&planned);
-        planned.memory = at = malloc(n_floats(&planned) * sizeof(*at));
+        planned.memory = at = malloc(fft_n_floats(&planned) * sizeof(*at));
         if (!at)
                 return why_errno(why, -ENOMEM, "the plan of a spectrogram");
         for (uint32_t i = 0; i < planned.n_passes; i++)

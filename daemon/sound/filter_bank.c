@@ -28,7 +28,7 @@ static float hz_of(float mel, bool is_slaney) {
 
 /* Number i of n from `first` to `last`, as torch.linspace() rounds them: from the nearer end, product and sum at once
  * (which a double does). */
-static float between(float first, float last, uint32_t i, uint32_t n) {
+static float filter_bank_between(float first, float last, uint32_t i, uint32_t n) {
         double step = n > 1 ? (last - first) / (float)(n - 1) : 0;
 
         return (float)(i < n / 2 || n == 1 ? first + step * i : last - step * (n - 1 - i));
@@ -41,11 +41,11 @@ static void find_edges(const struct filter_bank_terms *terms, float *edges) {
         uint32_t n = terms->n_mels + 2;
 
         for (uint32_t i = 0; i < n; i++)
-                edges[i] = hz_of(between(first, last, i, n), terms->has_slaney_scale);
+                edges[i] = hz_of(filter_bank_between(first, last, i, n), terms->has_slaney_scale);
 }
 
-static float weigh(const struct filter_bank_terms *terms, const float edges[3], uint32_t bin) {
-        float hz = between(0, (float)(terms->rate / 2), bin, terms->n_bins);
+static float filter_bank_weigh(const struct filter_bank_terms *terms, const float edges[3], uint32_t bin) {
+        float hz = filter_bank_between(0, (float)(terms->rate / 2), bin, terms->n_bins);
         float rising = (hz - edges[0]) / (edges[1] - edges[0]), falling = (edges[2] - hz) / (edges[2] - edges[1]);
         float weight = rising < falling ? rising : falling;
 
@@ -72,7 +72,7 @@ static void near_bins(const struct filter_bank_terms *terms, const float edges[3
 }
 
 /* Weights of the bins from `first` on; what is not zero is one piece. */
-static void trim(struct filter *filter, const float *weights, uint32_t first, uint32_t end) {
+static void filter_bank_trim(struct filter *filter, const float *weights, uint32_t first, uint32_t end) {
         while (first < end && weights[first] == 0)
                 first++;
         while (end > first && weights[end - 1] == 0)
@@ -99,8 +99,8 @@ int filter_bank_init(struct filter_bank *bank, const struct filter_bank_terms *t
 
                 near_bins(terms, edges + m, &first, &end);
                 for (uint32_t bin = first; bin < end; bin++)
-                        row[bin] = weigh(terms, edges + m, bin);
-                trim(filter, row, first, end);
+                        row[bin] = filter_bank_weigh(terms, edges + m, bin);
+                filter_bank_trim(filter, row, first, end);
                 filter->weights = made.memory + n;
                 for (uint32_t k = 0; k < filter->n; k++)
                         made.memory[n++] = row[filter->first + k];

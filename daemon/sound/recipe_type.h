@@ -2,7 +2,7 @@
 #pragma once
 
 #include "daemon/sound/sound_recipe.h"
-#include "daemon/sound/step.h"
+#include "daemon/sound/sound_step.h"
 
 struct sound_recipe {
         uint32_t n_steps;

@@ -46,7 +46,7 @@ bool sound_recipe_makes_features(const struct sound_recipe *recipe) {
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-static const struct sound_step_type *find_type(const char *word, size_t n) {
+static const struct sound_step_type *sound_recipe_find_type(const char *word, size_t n) {
         for (size_t i = 0; i < ARRAY_SIZE(TYPES); i++)
                 if (word_is(word, n, TYPES[i]->name))
                         return TYPES[i];
@@ -73,8 +73,8 @@ static int refuse_step(const struct step_text *reader, size_t n) {
                        nearest_in(&nearest, reader->at, n, names), names);
 }
 
-static int refuse_form(const struct step_text *reader, const struct sound_step_type *type,
-                       const struct sound_state *state, struct why *why) {
+static int sound_recipe_refuse_form(const struct step_text *reader, const struct sound_step_type *type,
+                                    const struct sound_state *state, struct why *why) {
         static const char *const MADE[] = { "the sound itself", "a spectrogram", "features" };
         static const char *const NEEDED[] = { "the sound itself, and comes before the step that makes a spectrogram",
                                               "a spectrogram: write spectrogram or mel_spectrogram before it",
@@ -85,9 +85,9 @@ static int refuse_form(const struct step_text *reader, const struct sound_step_t
                        step_text_column(reader, reader->at), type->name, NEEDED[needed], MADE[state->form]);
 }
 
-static int read_step(struct step_text *reader, struct sound_recipe *recipe, struct sound_state *state) {
+static int sound_recipe_read_step(struct step_text *reader, struct sound_recipe *recipe, struct sound_state *state) {
         size_t n = word_length(reader->at), column = step_text_column(reader, reader->at);
-        const struct sound_step_type *type = find_type(reader->at, n);
+        const struct sound_step_type *type = sound_recipe_find_type(reader->at, n);
         struct sound_step *step = &recipe->steps[recipe->n_steps];
         struct why detail = { .text = "" };
         int r;
@@ -100,7 +100,7 @@ static int read_step(struct step_text *reader, struct sound_recipe *recipe, stru
         if (state->is_turned)
                 return why_set(reader->why, -EINVAL, "pipeline, column %zu: transpose is the last step", column);
         if (!(type->forms & SOUND_IN(state->form)))
-                return refuse_form(reader, type, state, reader->why);
+                return sound_recipe_refuse_form(reader, type, state, reader->why);
         reader->at += n;
         step->type = type;
         r = sound_arguments_read(reader, step);
@@ -119,7 +119,7 @@ int sound_recipe_parse(struct step_text *reader, const struct sound_input *input
                 return why_errno(reader->why, -ENOMEM, "pipeline");
         step_text_skip_blanks(reader);
         while (*reader->at) {
-                int r = read_step(reader, recipe, &state);
+                int r = sound_recipe_read_step(reader, recipe, &state);
 
                 if (r < 0)
                         return r;
@@ -221,7 +221,7 @@ void sound_recipe_bound(const struct sound_recipe *recipe, uint64_t n_frames, st
         ret_shape->sizes[ret_shape->idx_time] = (int64_t)columns.n_last;
 }
 
-static int check_length(const struct sound_step *maker, uint64_t n_frames, struct why *why) {
+static int sound_recipe_check_length(const struct sound_step *maker, uint64_t n_frames, struct why *why) {
         uint64_t n = n_frames + 2 * (uint64_t)maker->n_silent;
         uint32_t margin = spectrum_margin(maker->spectrum);
 
@@ -243,7 +243,7 @@ int sound_recipe_shape(const struct sound_recipe *recipe, uint64_t n_frames, str
                        struct why *why) {
         uint32_t idx;
         const struct sound_step *maker = sound_recipe_maker(recipe, &idx);
-        int r = maker ? check_length(maker, n_frames, why) : 0;
+        int r = maker ? sound_recipe_check_length(maker, n_frames, why) : 0;
 
         if (r < 0)
                 return r;

@@ -23,7 +23,7 @@ void spectrum_free(struct spectrum *spectrum) {
 /* ---- the window -------------------------------------------------------------------------------------------------- */
 
 /* Periodic: as if a window of n + 1 had lost its last number. */
-static float window_at(enum spectrum_window window, uint32_t i, uint32_t n) {
+static float spectrum_window_at(enum spectrum_window window, uint32_t i, uint32_t n) {
         double angle = 2 * M_PI * i / n;
 
         switch (window) {
@@ -45,7 +45,7 @@ static float norm_of(const struct spectrum_terms *terms) {
         if (terms->norm == SPECTRUM_NORM_NONE)
                 return 1;
         for (uint32_t i = 0; i < terms->win_length; i++)
-                energy += pow(window_at(terms->window, i, terms->win_length), 2);
+                energy += pow(spectrum_window_at(terms->window, i, terms->win_length), 2);
         return (float)(1 / sqrt(energy));
 }
 
@@ -60,7 +60,7 @@ static void make_window(const struct spectrum_terms *terms, struct spectrum *spe
                 return;
         }
         for (uint32_t i = 0; i < terms->win_length; i++)
-                window[spectrum->window_begin + i] = window_at(terms->window, i, terms->win_length) * norm;
+                window[spectrum->window_begin + i] = spectrum_window_at(terms->window, i, terms->win_length) * norm;
 }
 
 int spectrum_new(const struct spectrum_terms *terms, const struct filter_bank_terms *bank,

@@ -19,12 +19,12 @@ void added_fini(struct added *added) {
         grow_free(&added->normalized.tokens);
 }
 
-static uint64_t set_bytes(const struct added_set *set) {
+static uint64_t added_set_bytes(const struct added_set *set) {
         return set->texts.n_room + set->tokens.n_room;
 }
 
 uint64_t added_bytes(const struct added *added) {
-        return set_bytes(&added->plain) + set_bytes(&added->normalized);
+        return added_set_bytes(&added->plain) + added_set_bytes(&added->normalized);
 }
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
@@ -33,11 +33,11 @@ static struct added_token *token_at(const struct added_set *set, uint32_t i) {
         return (struct added_token *)set->tokens.items + i;
 }
 
-static const uint8_t *text_of(const struct added_set *set, const struct added_token *token) {
+static const uint8_t *added_text_of(const struct added_set *set, const struct added_token *token) {
         return (const uint8_t *)set->texts.items + token->begin;
 }
 
-static int put(struct added_set *set, struct added_token token, const uint8_t *text, size_t n) {
+static int added_put(struct added_set *set, struct added_token token, const uint8_t *text, size_t n) {
         if (grow_more(&set->texts, n) < 0 || grow_more(&set->tokens, sizeof(token)) < 0)
                 return -ENOMEM;
         token.begin = (uint32_t)set->texts.n;
@@ -57,8 +57,8 @@ struct numbering {
         uint64_t next;
 };
 
-static int check_number(struct numbering *numbering, const struct json_node *node, const uint8_t *text, size_t n,
-                        uint64_t is, struct why *why) {
+static int added_check_number(struct numbering *numbering, const struct json_node *node, const uint8_t *text, size_t n,
+                              uint64_t is, struct why *why) {
         uint32_t known = vocabulary_find(numbering->vocabulary, text, n);
         uint64_t wanted;
         int r;
@@ -109,7 +109,7 @@ static int read_token(const struct json_node *node, const struct normalizer *nor
                 return r;
         if (n > LENGTH_MAX)
                 return json_node_refuse(&members[1], -EINVAL, why, "is longer than %u bytes", LENGTH_MAX);
-        r = check_number(numbering, &members[0], content, n, id, why);
+        r = added_check_number(numbering, &members[0], content, n, id, why);
         if (r < 0)
                 return r;
         token.token = (uint32_t)id;
@@ -120,23 +120,24 @@ static int read_token(const struct json_node *node, const struct normalizer *nor
         if (r == 0 && n > LENGTH_MAX)
                 return json_node_refuse(&members[1], -EINVAL, why, "is normalized to more than %u bytes", LENGTH_MAX);
         if (r == 0 && n > 0)
-                r = put(token.normalized ? &added->normalized : &added->plain, token, text, n);
+                r = added_put(token.normalized ? &added->normalized : &added->plain, token, text, n);
         return r < 0 ? why_errno(why, r, "tokenizer") : 0;
 }
 
 /* Equal texts: the first one counts, so it comes last. */
-static int compare(const void *one, const void *other, void *userdata) {
+static int added_compare(const void *one, const void *other, void *userdata) {
         const struct added_token *a = one, *b = other;
         const struct added_set *set = userdata;
-        int r = memcmp(text_of(set, a), text_of(set, b), a->n < b->n ? a->n : b->n);
+        int r = memcmp(added_text_of(set, a), added_text_of(set, b), a->n < b->n ? a->n : b->n);
 
         if (r != 0 || a->n != b->n)
                 return r != 0 ? r : a->n < b->n ? -1 : 1;
         return a->begin > b->begin ? -1 : a->begin < b->begin;
 }
 
-static bool begins_with(const struct added_set *set, const struct added_token *token, const struct added_token *other) {
-        return other->n < token->n && memcmp(text_of(set, token), text_of(set, other), other->n) == 0;
+static bool added_begins_with(const struct added_set *set, const struct added_token *token,
+                              const struct added_token *other) {
+        return other->n < token->n && memcmp(added_text_of(set, token), added_text_of(set, other), other->n) == 0;
 }
 
 /* Those that a token begins with come before it: the one before it, or one that this begins with. The far ones are
@@ -145,7 +146,7 @@ static void find_shorter(struct added_set *set, uint32_t i) {
         struct added_token *token = token_at(set, i), *shorter;
         uint32_t k = i > 0 ? i - 1 : NO_ADDED;
 
-        while (k != NO_ADDED && !begins_with(set, token, token_at(set, k)))
+        while (k != NO_ADDED && !added_begins_with(set, token, token_at(set, k)))
                 k = token_at(set, k)->shorter;
         token->shorter = token->far = k;
         token->n_shorter = 0;
@@ -162,11 +163,11 @@ static void find_shorter(struct added_set *set, uint32_t i) {
         }
 }
 
-static void arrange(struct added_set *set) {
+static void added_arrange(struct added_set *set) {
         if (set->n > 0)
-                qsort_r(set->tokens.items, set->n, sizeof(struct added_token), compare, set);
+                qsort_r(set->tokens.items, set->n, sizeof(struct added_token), added_compare, set);
         for (uint32_t i = 0; i < set->n; i++) {
-                uint8_t byte = *text_of(set, token_at(set, i));
+                uint8_t byte = *added_text_of(set, token_at(set, i));
 
                 find_shorter(set, i);
                 set->is_first[byte] = true;
@@ -202,8 +203,8 @@ int added_read(const struct json_node *node, const struct normalizer *normalizer
                 added_fini(ret_added);
                 return r;
         }
-        arrange(&ret_added->plain);
-        arrange(&ret_added->normalized);
+        added_arrange(&ret_added->plain);
+        added_arrange(&ret_added->normalized);
         return 0;
 }
 
@@ -247,7 +248,7 @@ static size_t skip_blanks_back(const uint8_t *text, size_t at, size_t least) {
 }
 
 /* A token may be a blank itself, and the blanks after each of many are the same. */
-static size_t skip_blanks(struct added_search *search, const uint8_t *text, size_t n, size_t at) {
+static size_t added_skip_blanks(struct added_search *search, const uint8_t *text, size_t n, size_t at) {
         size_t from = at;
 
         if (at >= search->blanks_from && at < search->blanks_to)
@@ -283,7 +284,7 @@ static uint32_t last_before(const struct added_set *set, const uint8_t *text, si
         while (low < high) {
                 uint32_t i = low + (high - low) / 2;
                 const struct added_token *token = token_at(set, i);
-                const uint8_t *other = text_of(set, token);
+                const uint8_t *other = added_text_of(set, token);
                 size_t n_same = n_common(text, n, other, token->n, n_low < n_high ? n_low : n_high);
 
                 if (n_same == token->n || (n_same < n && other[n_same] < text[n_same])) {
@@ -330,7 +331,7 @@ int added_find(const struct added_set *set, const uint8_t *text, size_t n, size_
                 }
                 search->at = at + token->n;
                 ret_match->begin = token->lstrip ? skip_blanks_back(text, at, free_from) : at;
-                ret_match->end = token->rstrip ? skip_blanks(search, text, n, search->at) : search->at;
+                ret_match->end = token->rstrip ? added_skip_blanks(search, text, n, search->at) : search->at;
                 ret_match->token = token->token;
                 return 1;
         }

@@ -30,7 +30,7 @@ struct bpe {
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
-static int add_bytes(struct bpe *bpe, const struct model *model) {
+static int bpe_add_bytes(struct bpe *bpe, const struct model *model) {
         uint8_t *bytes = NULL;
         size_t n_room = 0;
         int r = 0;
@@ -161,7 +161,7 @@ static int bpe_read(const struct json_node *node, bool is_byte_level, struct mod
         if (!is_byte_level)
                 find_fallback(bpe, model);
         else
-                r = add_bytes(bpe, model);
+                r = bpe_add_bytes(bpe, model);
         return r < 0 ? why_errno(why, r, "tokenizer") : 0;
 }
 
@@ -249,7 +249,7 @@ static void put_characters(const struct model *model, struct symbols *symbols, c
 }
 
 /* As above; each byte is written as a character of its own there, so a byte without a token is an unknown character. */
-static void put_bytes(const struct bpe *bpe, struct symbols *symbols, const uint8_t *word, size_t n) {
+static void bpe_put_bytes(const struct bpe *bpe, struct symbols *symbols, const uint8_t *word, size_t n) {
         bool is_pending = false;
 
         for (size_t i = 0; i < n; i++) {
@@ -270,7 +270,7 @@ static void put_bytes(const struct bpe *bpe, struct symbols *symbols, const uint
 
 /* ---- merging --------------------------------------------------------------------------------------------------- */
 
-static uint32_t rank_of(const struct bpe *bpe, const struct symbol *left, const struct symbol *right) {
+static uint32_t bpe_rank_of(const struct bpe *bpe, const struct symbol *left, const struct symbol *right) {
         const struct merge *merge = merges_find(&bpe->merges, left->token, right->token);
 
         return merge ? merge->rank : RANK_NONE;
@@ -282,7 +282,7 @@ static void merge_short(const struct bpe *bpe, struct symbols *symbols) {
         uint32_t n = symbols->n;
 
         for (uint32_t i = 0; i + 1 < n; i++)
-                items[i].rank = rank_of(bpe, &items[i], &items[i + 1]);
+                items[i].rank = bpe_rank_of(bpe, &items[i], &items[i + 1]);
         while (n > 1) {
                 uint32_t best = 0;
 
@@ -294,9 +294,9 @@ static void merge_short(const struct bpe *bpe, struct symbols *symbols) {
                 items[best].token = merges_find(&bpe->merges, items[best].token, items[best + 1].token)->token;
                 memmove(items + best + 1, items + best + 2, (n - best - 2) * sizeof(*items));
                 n--;
-                items[best].rank = best + 1 < n ? rank_of(bpe, &items[best], &items[best + 1]) : RANK_NONE;
+                items[best].rank = best + 1 < n ? bpe_rank_of(bpe, &items[best], &items[best + 1]) : RANK_NONE;
                 if (best > 0)
-                        items[best - 1].rank = rank_of(bpe, &items[best - 1], &items[best]);
+                        items[best - 1].rank = bpe_rank_of(bpe, &items[best - 1], &items[best]);
         }
         symbols->n = n;
 }
@@ -339,7 +339,7 @@ static void push_pair(const struct bpe *bpe, struct symbols *symbols, struct hea
         struct symbol *items = symbols->items;
 
         items[left].rank = items[left].next == NO_SYMBOL ? RANK_NONE
-                                                         : rank_of(bpe, &items[left], &items[items[left].next]);
+                                                         : bpe_rank_of(bpe, &items[left], &items[items[left].next]);
         if (items[left].rank != RANK_NONE)
                 heap_push(heap, (uint64_t)items[left].rank << 32 | left);
 }
@@ -394,7 +394,7 @@ static int bpe_encode(const struct model *model, struct model_memory *memory, co
                 return -ENOMEM;
         symbols.items = memory->symbols.items;
         if (bpe->is_byte_level)
-                put_bytes(bpe, &symbols, word, n);
+                bpe_put_bytes(bpe, &symbols, word, n);
         else
                 put_characters(model, &symbols, word, n);
         if (symbols.n <= SHORT_WORD) {

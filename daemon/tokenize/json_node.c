@@ -89,7 +89,7 @@ int json_node_root(const void *bytes, size_t n_bytes, struct json_node *ret_root
 }
 
 /* The scan of an object or array, behind its bracket. */
-static int enter(const struct json_node *node, enum json_kind kind, struct json_scan *scan, struct why *why) {
+static int json_node_enter(const struct json_node *node, enum json_kind kind, struct json_scan *scan, struct why *why) {
         struct json_token token;
 
         if (node->value.kind != kind)
@@ -99,7 +99,7 @@ static int enter(const struct json_node *node, enum json_kind kind, struct json_
         return json_next(scan, &token, why);
 }
 
-static size_t find_name(const struct json_token *key, const char *const *names, size_t n) {
+static size_t json_node_find_name(const struct json_token *key, const char *const *names, size_t n) {
         size_t i = 0;
 
         while (i < n && !json_string_is(key, names[i], strlen(names[i])))
@@ -118,7 +118,7 @@ int json_node_members(const struct json_node *object, const char *const *names, 
         struct json_token key, value;
         struct json_scan scan;
         struct why what;
-        int r = enter(object, JSON_OBJECT, &scan, why);
+        int r = json_node_enter(object, JSON_OBJECT, &scan, why);
 
         if (r < 0)
                 return r;
@@ -135,7 +135,7 @@ int json_node_members(const struct json_node *object, const char *const *names, 
                 r = json_node_next(&scan, &value, &what);
                 if (r < 0)
                         return malformed(object, r, &what, why);
-                i = find_name(&key, names, n);
+                i = json_node_find_name(&key, names, n);
                 if (i < n)
                         ret_members[i].value = value;
                 else if (value.kind != JSON_NULL)
@@ -149,7 +149,7 @@ int json_node_find(const struct json_node *object, const char *name, struct json
         struct json_token key, value;
         struct json_scan scan;
         bool is_found = false;
-        int r = enter(object, JSON_OBJECT, &scan, why);
+        int r = json_node_enter(object, JSON_OBJECT, &scan, why);
 
         while (r == 0) {
                 bool is_it;
@@ -191,7 +191,7 @@ int json_node_type(const struct json_node *object, char type[64], struct why *wh
 int json_elements_begin(struct json_elements *elements, const struct json_node *array, struct why *why) {
         elements->array = array;
         elements->n = 0;
-        return enter(array, JSON_ARRAY, &elements->scan, why);
+        return json_node_enter(array, JSON_ARRAY, &elements->scan, why);
 }
 
 int json_elements_next(struct json_elements *elements, struct json_node *ret_element, struct why *why) {

@@ -19,7 +19,7 @@ void merges_fini(struct merges *merges) {
         *merges = (struct merges){ 0 };
 }
 
-static int reserve(struct merges *merges, uint64_t n) {
+static int merges_reserve(struct merges *merges, uint64_t n) {
         uint64_t n_slots = 64;
 
         while (n_slots < 2 * (n + 1))
@@ -35,7 +35,7 @@ static int reserve(struct merges *merges, uint64_t n) {
 }
 
 /* Of a pair that comes twice the last place counts. */
-static void put(struct merges *merges, uint64_t pair, uint32_t rank, uint32_t token) {
+static void merges_put(struct merges *merges, uint64_t pair, uint32_t rank, uint32_t token) {
         uint64_t hash = pair * UINT64_C(0x9e3779b97f4a7c15);
         uint32_t at = (uint32_t)(hash >> 33) & (merges->n_slots - 1);
 
@@ -48,8 +48,8 @@ static bool begins_with_mark(const struct merging *merging, const uint8_t *text,
         return n >= merging->n_mark && memcmp(text, merging->mark, merging->n_mark) == 0;
 }
 
-static int add(struct merging *merging, const struct json_node *node, uint32_t rank, uint8_t *text, size_t n_left,
-               size_t n, struct why *why) {
+static int merges_add(struct merging *merging, const struct json_node *node, uint32_t rank, uint8_t *text,
+                      size_t n_left, size_t n, struct why *why) {
         const uint8_t *right_text = text + n_left;
         uint32_t left = vocabulary_find(merging->vocabulary, text, n_left);
         uint32_t right = vocabulary_find(merging->vocabulary, right_text, n - n_left);
@@ -63,12 +63,13 @@ static int add(struct merging *merging, const struct json_node *node, uint32_t r
         if (begins_with_mark(merging, right_text, n - n_left) &&
             !(n_left >= merging->n_mark && begins_with_mark(merging, right_text - merging->n_mark, merging->n_mark)))
                 merging->cuts = false;
-        put(merging->merges, (uint64_t)left << 32 | right, rank, token);
+        merges_put(merging->merges, (uint64_t)left << 32 | right, rank, token);
         return 0;
 }
 
 /* Both tokens into one text, without the blank between them. */
-static int read_pair(const struct json_node *node, uint8_t *text, size_t *ret_n_left, size_t *ret_n, struct why *why) {
+static int merges_read_pair(const struct json_node *node, uint8_t *text, size_t *ret_n_left, size_t *ret_n,
+                            struct why *why) {
         uint8_t *blank;
         size_t n;
 
@@ -103,7 +104,7 @@ static int read_pair(const struct json_node *node, uint8_t *text, size_t *ret_n_
         }
 }
 
-static int count(const struct json_node *node, uint64_t *ret_n, struct why *why) {
+static int merges_count(const struct json_node *node, uint64_t *ret_n, struct why *why) {
         struct json_elements elements;
         struct json_node element;
         int r = json_elements_begin(&elements, node, why);
@@ -122,20 +123,20 @@ int merges_read(const struct json_node *node, const struct vocabulary *vocabular
         struct json_node element;
         size_t n_left = 0, n = 0;
         uint64_t n_all;
-        int r = count(node, &n_all, why);
+        int r = merges_count(node, &n_all, why);
 
         if (r < 0)
                 return r;
         text = malloc(node->value.n_bytes);
-        if (!text || reserve(merges, n_all) < 0)
+        if (!text || merges_reserve(merges, n_all) < 0)
                 return why_errno(why, -ENOMEM, "tokenizer");
         r = json_elements_begin(&elements, node, why);
         while (r == 0) {
                 r = json_elements_next(&elements, &element, why);
                 if (r == 0)
-                        r = read_pair(&element, text, &n_left, &n, why);
+                        r = merges_read_pair(&element, text, &n_left, &n, why);
                 if (r == 0)
-                        r = add(&merging, &element, (uint32_t)elements.n, text, n_left, n, why);
+                        r = merges_add(&merging, &element, (uint32_t)elements.n, text, n_left, n, why);
         }
         *ret_cuts = merging.cuts;
         return r < 0 ? r : 0;

@@ -6,7 +6,7 @@
 static const struct model_type *const TYPES[] = { &MODEL_BPE, &MODEL_WORDPIECE };
 
 /* Before "type" was written, a BPE had merges, and WordPiece the longest word. */
-static int find_type(const struct json_node *node, const struct model_type **ret_type, struct why *why) {
+static int model_find_type(const struct json_node *node, const struct model_type **ret_type, struct why *why) {
         struct json_token value;
         char type[64];
         int r = json_node_type(node, type, why);
@@ -39,7 +39,7 @@ int model_read(const struct json_node *node, bool is_byte_level, struct model *r
         *ret_model = (struct model){ 0 };
         if (!json_node_is_set(node))
                 return json_node_refuse(node, -EINVAL, why, "is missing");
-        r = find_type(node, &ret_model->type, why);
+        r = model_find_type(node, &ret_model->type, why);
         if (r == 0)
                 r = ret_model->type->read(node, is_byte_level, ret_model, why);
         if (r < 0)

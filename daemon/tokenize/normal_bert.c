@@ -9,7 +9,7 @@
 #define RUN_BYTES 1024u /* of points that need no order */
 
 /* A character above ASCII, before accents are looked at; `points` has room for three. */
-static size_t clean(const struct normal_step *step, uint32_t point, uint32_t *points) {
+static size_t normal_bert_clean(const struct normal_step *step, uint32_t point, uint32_t *points) {
         uint32_t class = character_class(point);
         size_t n = 0;
 
@@ -41,8 +41,8 @@ static int put_lower(const struct normal_step *step, uint32_t point, struct grow
 }
 
 /* Characters that may reorder each other; blanks among them end nothing, they have no rank. */
-static int put_run(const struct normal_step *step, const uint32_t *points, size_t n, bool is_plain,
-                   struct normal_memory *memory, struct grow *into) {
+static int normal_bert_put_run(const struct normal_step *step, const uint32_t *points, size_t n, bool is_plain,
+                               struct normal_memory *memory, struct grow *into) {
         int r = 0;
 
         if (step->strips_accents && !is_plain) {
@@ -57,8 +57,8 @@ static int put_run(const struct normal_step *step, const uint32_t *points, size_
 }
 
 /* From here on to the next ASCII character. No mark is moved across one. */
-static int take_run(const struct normal_step *step, const uint8_t *text, size_t n, size_t *at,
-                    struct normal_memory *memory, struct grow *into) {
+static int normal_bert_take_run(const struct normal_step *step, const uint8_t *text, size_t n, size_t *at,
+                                struct normal_memory *memory, struct grow *into) {
         struct grow *run = &memory->run;
         bool is_plain = true;
 
@@ -71,7 +71,7 @@ static int take_run(const struct normal_step *step, const uint8_t *text, size_t 
                 if (character_rank(class) || class & (CHARACTER_DECOMPOSES | CHARACTER_BERT_MARK))
                         is_plain = false;
                 else if (is_plain && run->n >= RUN_BYTES) { /* none was there that a mark could be moved behind */
-                        int r = put_run(step, run->items, run->n / sizeof(point), true, memory, into);
+                        int r = normal_bert_put_run(step, run->items, run->n / sizeof(point), true, memory, into);
 
                         if (r == 0)
                                 r = normal_goes_on(memory, run->n / sizeof(point));
@@ -81,9 +81,10 @@ static int take_run(const struct normal_step *step, const uint8_t *text, size_t 
                 }
                 if (grow_more(run, 3 * sizeof(point)) < 0)
                         return -ENOMEM;
-                run->n += clean(step, point, (uint32_t *)run->items + run->n / sizeof(point)) * sizeof(point);
+                run->n += normal_bert_clean(step, point, (uint32_t *)run->items + run->n / sizeof(point)) *
+                          sizeof(point);
         }
-        return put_run(step, run->items, run->n / sizeof(uint32_t), is_plain, memory, into);
+        return normal_bert_put_run(step, run->items, run->n / sizeof(uint32_t), is_plain, memory, into);
 }
 
 /* There is room. */
@@ -112,7 +113,7 @@ int normal_bert_append(const struct normal_step *step, const uint8_t *text, size
                         put_ascii(step, text[at++], into);
                 r = normal_goes_on(memory, at - begin);
                 if (at < n && r == 0 && text[at] >= 0x80)
-                        r = take_run(step, text, n, &at, memory, into);
+                        r = normal_bert_take_run(step, text, n, &at, memory, into);
         }
         return r;
 }

@@ -16,7 +16,7 @@ int normal_put(struct grow *into, uint32_t point) {
         return 0;
 }
 
-static uint32_t rank_of(uint32_t point) {
+static uint32_t normal_form_rank_of(uint32_t point) {
         return character_rank(character_class(point));
 }
 
@@ -29,21 +29,21 @@ static int sort_long(uint32_t *points, size_t n, struct grow *spare) {
                 return -ENOMEM;
         sorted = spare->items;
         for (size_t i = 0; i < n; i++)
-                counts[rank_of(points[i]) + 1]++;
+                counts[normal_form_rank_of(points[i]) + 1]++;
         for (unsigned rank = 0; rank < RANKS; rank++)
                 counts[rank + 1] += counts[rank];
         for (size_t i = 0; i < n; i++)
-                sorted[counts[rank_of(points[i])]++] = points[i];
+                sorted[counts[normal_form_rank_of(points[i])]++] = points[i];
         memcpy(points, sorted, n * sizeof(*points));
         return 0;
 }
 
 static void sort_short(uint32_t *points, size_t n) {
         for (size_t i = 1; i < n; i++) {
-                uint32_t point = points[i], rank = rank_of(point);
+                uint32_t point = points[i], rank = normal_form_rank_of(point);
                 size_t k = i;
 
-                for (; k > 0 && rank_of(points[k - 1]) > rank; k--)
+                for (; k > 0 && normal_form_rank_of(points[k - 1]) > rank; k--)
                         points[k] = points[k - 1];
                 points[k] = point;
         }
@@ -53,7 +53,7 @@ static int order_marks(uint32_t *points, size_t n, struct grow *spare) {
         for (size_t i = 0; i < n;) {
                 size_t end = i;
 
-                while (end < n && rank_of(points[end]) > 0)
+                while (end < n && normal_form_rank_of(points[end]) > 0)
                         end++;
                 if (end - i > RUN_SHORT && sort_long(points + i, end - i, spare) < 0)
                         return -ENOMEM;
@@ -83,12 +83,12 @@ int normal_form_decompose(struct normal_memory *memory, const uint32_t *points, 
 }
 
 /* Returns how many are left. */
-static size_t compose(uint32_t *points, size_t n) {
+static size_t normal_form_compose(uint32_t *points, size_t n) {
         size_t n_out = 0, starter = SIZE_MAX;
         uint32_t last = 0;
 
         for (size_t i = 0; i < n; i++) {
-                uint32_t rank = rank_of(points[i]), composed = 0;
+                uint32_t rank = normal_form_rank_of(points[i]), composed = 0;
 
                 if (starter != SIZE_MAX && (n_out - 1 == starter || last < rank))
                         composed = character_compose(points[starter], points[i]);
@@ -146,7 +146,7 @@ int normal_form_append(const uint8_t *text, size_t n, bool composes, bool more, 
         points = memory->points.items;
         n_points = memory->points.n / sizeof(*points);
         if (composes)
-                n_points = compose(points, n_points);
+                n_points = normal_form_compose(points, n_points);
         for (size_t i = 0; i < n_points && r == 0; i++)
                 r = normal_put(into, points[i]);
         return r;

@@ -63,7 +63,8 @@ static int read_prepend(const struct json_node *node, struct normal_step *step, 
         return r < 0 ? r : json_node_text(&members[1], &step->text, &step->n_text, why);
 }
 
-static int read_form(const struct json_node *node, const char *type, struct normal_step *step, struct why *why) {
+static int normalizer_read_form(const struct json_node *node, const char *type, struct normal_step *step,
+                                struct why *why) {
         static const char *const NAMES[] = { "type" };
         struct json_node member;
 
@@ -73,7 +74,8 @@ static int read_form(const struct json_node *node, const char *type, struct norm
         return json_node_members(node, NAMES, 1, &member, why);
 }
 
-static int read_bare(const struct json_node *node, enum normal_kind kind, struct normal_step *step, struct why *why) {
+static int normalizer_read_bare(const struct json_node *node, enum normal_kind kind, struct normal_step *step,
+                                struct why *why) {
         static const char *const NAMES[] = { "type" };
         struct json_node member;
 
@@ -81,16 +83,17 @@ static int read_bare(const struct json_node *node, enum normal_kind kind, struct
         return json_node_members(node, NAMES, 1, &member, why);
 }
 
-static int read_step(const struct json_node *node, const char *type, struct normal_step *step, struct why *why) {
+static int normalizer_read_step(const struct json_node *node, const char *type, struct normal_step *step,
+                                struct why *why) {
         if (strcmp(type, "BertNormalizer") == 0)
                 return read_bert(node, step, why);
         if (strcmp(type, "NFC") == 0 || strcmp(type, "NFD") == 0 || strcmp(type, "NFKC") == 0 ||
             strcmp(type, "NFKD") == 0)
-                return read_form(node, type, step, why);
+                return normalizer_read_form(node, type, step, why);
         if (strcmp(type, "Lowercase") == 0)
-                return read_bare(node, NORMAL_LOWERCASE, step, why);
+                return normalizer_read_bare(node, NORMAL_LOWERCASE, step, why);
         if (strcmp(type, "StripAccents") == 0)
-                return read_bare(node, NORMAL_STRIP_ACCENTS, step, why);
+                return normalizer_read_bare(node, NORMAL_STRIP_ACCENTS, step, why);
         if (strcmp(type, "Strip") == 0)
                 return read_strip(node, step, why);
         if (strcmp(type, "Replace") == 0)
@@ -103,7 +106,8 @@ static int read_step(const struct json_node *node, const char *type, struct norm
                                 type);
 }
 
-static int read_steps(const struct json_node *node, struct normalizer *normalizer, unsigned depth, struct why *why) {
+static int normalizer_read_steps(const struct json_node *node, struct normalizer *normalizer, unsigned depth,
+                                 struct why *why) {
         static const char *const NAMES[] = { "type", "normalizers" };
         struct json_node members[2], element;
         struct json_elements elements;
@@ -115,7 +119,7 @@ static int read_steps(const struct json_node *node, struct normalizer *normalize
         if (strcmp(type, "Sequence") != 0) {
                 if (normalizer->n_steps == NORMAL_STEPS_MAX)
                         return json_node_refuse(node, -EINVAL, why, "more than %u steps", NORMAL_STEPS_MAX);
-                return read_step(node, type, &normalizer->steps[normalizer->n_steps++], why);
+                return normalizer_read_step(node, type, &normalizer->steps[normalizer->n_steps++], why);
         }
         if (depth == 0)
                 return json_node_refuse(node, -EINVAL, why, "sequences are nested too deep");
@@ -125,7 +129,7 @@ static int read_steps(const struct json_node *node, struct normalizer *normalize
         while (r == 0) {
                 r = json_elements_next(&elements, &element, why);
                 if (r == 0)
-                        r = read_steps(&element, normalizer, depth - 1, why);
+                        r = normalizer_read_steps(&element, normalizer, depth - 1, why);
         }
         return r < 0 ? r : 0;
 }
@@ -136,7 +140,7 @@ int normalizer_read(const struct json_node *node, struct normalizer *ret_normali
         *ret_normalizer = (struct normalizer){ 0 };
         if (!json_node_is_set(node))
                 return 0;
-        r = read_steps(node, ret_normalizer, 4, why);
+        r = normalizer_read_steps(node, ret_normalizer, 4, why);
         if (r < 0)
                 normalizer_fini(ret_normalizer);
         return r;
@@ -144,7 +148,7 @@ int normalizer_read(const struct json_node *node, struct normalizer *ret_normali
 
 /* ---- applying -------------------------------------------------------------------------------------------------- */
 
-static int append(struct grow *into, const uint8_t *text, size_t n) {
+static int normalizer_append(struct grow *into, const uint8_t *text, size_t n) {
         if (grow_more(into, n) < 0)
                 return -ENOMEM;
         if (n > 0)
@@ -205,7 +209,7 @@ static int append_stripped(const struct normal_step *step, const uint8_t *text, 
                         break;
                 n = at;
         }
-        return append(into, text, n);
+        return normalizer_append(into, text, n);
 }
 
 static int append_replaced(const struct normal_step *step, const uint8_t *text, size_t n, struct normal_memory *memory,
@@ -219,11 +223,11 @@ static int append_replaced(const struct normal_step *step, const uint8_t *text, 
                         return -ECANCELED;
                 if (r < 0)
                         return r;
-                if (append(into, text + at, (r == 0 ? n : begin) - at) < 0)
+                if (normalizer_append(into, text + at, (r == 0 ? n : begin) - at) < 0)
                         return -ENOMEM;
                 if (r == 0)
                         return 0;
-                if (append(into, step->text, step->n_text) < 0)
+                if (normalizer_append(into, step->text, step->n_text) < 0)
                         return -ENOMEM;
                 if (into->n > NORMAL_BYTES_MAX)
                         return -E2BIG;
@@ -247,9 +251,9 @@ static int apply_step(const struct normal_step *step, const uint8_t *text, size_
         case NORMAL_REPLACE:
                 return append_replaced(step, text, n, memory, into);
         default:
-                if (n > 0 && append(into, step->text, step->n_text) < 0)
+                if (n > 0 && normalizer_append(into, step->text, step->n_text) < 0)
                         return -ENOMEM;
-                return append(into, text, n);
+                return normalizer_append(into, text, n);
         }
 }
 

@@ -10,7 +10,7 @@
 
 #include "daemon/tokenize/grow.h"
 #include "daemon/tokenize/json_node.h"
-#include "daemon/tokenize/patterns/pattern.h"
+#include "daemon/tokenize/patterns/token_pattern.h"
 
 #define NORMAL_STEPS_MAX 16u
 #define NORMAL_BYTES_MAX (UINT64_C(1) << 30) /* of a text, before and after */

@@ -37,7 +37,7 @@ struct joining {
         bool was_match;
 };
 
-static int release(struct joining *joining) {
+static int splitter_release(struct joining *joining) {
         size_t begin = joining->begin, end = joining->end;
 
         joining->begin = joining->end;
@@ -45,7 +45,7 @@ static int release(struct joining *joining) {
                        joining->is_first && begin == 0);
 }
 
-static int join(struct joining *joining, size_t begin, size_t end, bool is_match) {
+static int splitter_join(struct joining *joining, size_t begin, size_t end, bool is_match) {
         bool was_match = joining->was_match, is_held = joining->end > joining->begin, joins = false;
         int r = 0;
 
@@ -70,7 +70,7 @@ static int join(struct joining *joining, size_t begin, size_t end, bool is_match
                 break;
         }
         if (!joins) {
-                r = release(joining);
+                r = splitter_release(joining);
                 joining->begin = begin;
         }
         joining->end = end;
@@ -89,11 +89,11 @@ static int run_pattern(struct splitting *splitting, unsigned idx, const uint8_t 
 
                 if (found < 0)
                         return found;
-                r = join(&joining, at, found ? begin : n, step->inverts);
+                r = splitter_join(&joining, at, found ? begin : n, step->inverts);
                 if (r == 0 && found)
-                        r = join(&joining, begin, end, !step->inverts);
+                        r = splitter_join(&joining, begin, end, !step->inverts);
                 if (r != 0 || !found)
-                        return r != 0 ? r : release(&joining);
+                        return r != 0 ? r : splitter_release(&joining);
                 at = end;
         }
 }
@@ -110,16 +110,16 @@ static int run_class(struct splitting *splitting, unsigned idx, const uint8_t *t
                 size_t length = character_read(text + at, &point);
 
                 if (character_class(point) & step->classes) {
-                        r = join(&joining, begin, at, false);
+                        r = splitter_join(&joining, begin, at, false);
                         if (r == 0)
-                                r = join(&joining, at, at + length, true);
+                                r = splitter_join(&joining, at, at + length, true);
                         begin = at + length;
                 }
                 at += length;
         }
         if (r == 0)
-                r = join(&joining, begin, n, false);
-        return r != 0 ? r : release(&joining);
+                r = splitter_join(&joining, begin, n, false);
+        return r != 0 ? r : splitter_release(&joining);
 }
 
 /* Blanks are left out; with `marks`, punctuation stands alone. */
@@ -144,7 +144,7 @@ static int run_words(struct splitting *splitting, unsigned idx, const uint8_t *t
         return r != 0 ? r : hand_on(splitting, idx, text + begin, n - begin, is_first && begin == 0);
 }
 
-static int add_bytes(struct grow *into, const void *bytes, size_t n) {
+static int splitter_add_bytes(struct grow *into, const void *bytes, size_t n) {
         if (n == 0) /* perhaps there is no memory yet */
                 return 0;
         if (grow_more(into, n) < 0)
@@ -165,14 +165,14 @@ static int run_meta(struct splitting *splitting, unsigned idx, const uint8_t *te
         into->n = 0;
         if (!has_mark &&
             (step->prepends == SPLIT_PREPEND_ALWAYS || (step->prepends == SPLIT_PREPEND_FIRST && is_first)))
-                r = add_bytes(into, step->mark, step->n_mark);
+                r = splitter_add_bytes(into, step->mark, step->n_mark);
         for (size_t at = 0; at < n && r == 0;) {
                 const uint8_t *blank = memchr(text + at, ' ', n - at);
                 size_t end = blank ? (size_t)(blank - text) : n;
 
-                r = add_bytes(into, text + at, end - at);
+                r = splitter_add_bytes(into, text + at, end - at);
                 if (r == 0 && blank)
-                        r = add_bytes(into, step->mark, step->n_mark);
+                        r = splitter_add_bytes(into, step->mark, step->n_mark);
                 at = end + 1;
         }
         text = into->items;
@@ -193,7 +193,7 @@ static int run_prefix(struct splitting *splitting, unsigned idx, const uint8_t *
         if (n > 0 && text[0] == ' ')
                 return hand_on(splitting, idx, text, n, is_first);
         into->n = 0;
-        if (add_bytes(into, " ", 1) < 0 || add_bytes(into, text, n) < 0)
+        if (splitter_add_bytes(into, " ", 1) < 0 || splitter_add_bytes(into, text, n) < 0)
                 return -ENOMEM;
         return hand_on(splitting, idx, into->items, into->n, is_first);
 }

@@ -11,7 +11,7 @@
 
 #include "daemon/tokenize/grow.h"
 #include "daemon/tokenize/json_node.h"
-#include "daemon/tokenize/patterns/pattern.h"
+#include "daemon/tokenize/patterns/token_pattern.h"
 
 #define SPLIT_STEPS_MAX 8u
 

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "daemon/tokenize/characters/characters.h"
-#include "daemon/tokenize/patterns/pattern.h"
 #include "daemon/tokenize/patterns/pattern_node.h"
+#include "daemon/tokenize/patterns/token_pattern.h"
 #include "daemon/tokenize/splitter.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/utf8.h"
@@ -22,22 +22,23 @@ void splitter_fini(struct splitter *splitter) {
         splitter->n_steps = 0;
 }
 
-static int add(struct splitter *splitter, const struct json_node *node, struct split_step **ret_step, struct why *why) {
+static int splitter_node_add(struct splitter *splitter, const struct json_node *node, struct split_step **ret_step,
+                             struct why *why) {
         if (splitter->n_steps == SPLIT_STEPS_MAX)
                 return json_node_refuse(node, -EINVAL, why, "more than %u steps", SPLIT_STEPS_MAX);
         *ret_step = &splitter->steps[splitter->n_steps++];
         return 0;
 }
 
-static int read_bare(struct splitter *splitter, const struct json_node *node, struct split_step wanted,
-                     struct why *why) {
+static int splitter_node_read_bare(struct splitter *splitter, const struct json_node *node, struct split_step wanted,
+                                   struct why *why) {
         static const char *const NAMES[] = { "type" };
         struct split_step *step = NULL;
         struct json_node member;
         int r = json_node_members(node, NAMES, 1, &member, why);
 
         if (r == 0)
-                r = add(splitter, node, &step, why);
+                r = splitter_node_add(splitter, node, &step, why);
         if (r == 0)
                 *step = wanted;
         return r;
@@ -51,7 +52,7 @@ static int read_split(struct splitter *splitter, const struct json_node *node, s
         int r = json_node_members(node, NAMES, 4, members, why);
 
         if (r == 0)
-                r = add(splitter, node, &step, why);
+                r = splitter_node_add(splitter, node, &step, why);
         if (r < 0)
                 return r;
         step->kind = SPLIT_PATTERN;
@@ -74,7 +75,7 @@ static int read_punctuation(struct splitter *splitter, const struct json_node *n
         if (r == 0 && json_node_is_set(&members[1]))
                 r = json_node_choice(&members[1], BEHAVIORS, &behavior, why);
         if (r == 0)
-                r = add(splitter, node, &step, why);
+                r = splitter_node_add(splitter, node, &step, why);
         if (r == 0)
                 *step = (struct split_step){ .kind = SPLIT_CLASS,
                                              .classes = CHARACTER_BERT_PUNCTUATION,
@@ -82,7 +83,7 @@ static int read_punctuation(struct splitter *splitter, const struct json_node *n
         return r;
 }
 
-static int read_digits(struct splitter *splitter, const struct json_node *node, struct why *why) {
+static int splitter_node_read_digits(struct splitter *splitter, const struct json_node *node, struct why *why) {
         static const char *const NAMES[] = { "type", "individual_digits" };
         struct json_node members[2];
         struct split_step *step = NULL;
@@ -92,7 +93,7 @@ static int read_digits(struct splitter *splitter, const struct json_node *node, 
         if (r == 0)
                 r = json_node_bool(&members[1], false, &is_individual, why);
         if (r == 0)
-                r = add(splitter, node, &step, why);
+                r = splitter_node_add(splitter, node, &step, why);
         if (r == 0)
                 *step = (struct split_step){ .kind = SPLIT_CLASS,
                                              .classes = CHARACTER_NUMERIC,
@@ -115,7 +116,7 @@ static int read_meta(struct splitter *splitter, const struct json_node *node, st
         int r = json_node_members(node, NAMES, 6, members, why);
 
         if (r == 0)
-                r = add(splitter, node, &step, why);
+                r = splitter_node_add(splitter, node, &step, why);
         if (r < 0)
                 return r;
         step->kind = SPLIT_META;
@@ -155,14 +156,14 @@ static int read_byte_level(struct splitter *splitter, const struct json_node *no
                 return r;
         splitter->is_byte_level = true;
         if (adds) {
-                r = add(splitter, node, &step, why);
+                r = splitter_node_add(splitter, node, &step, why);
                 if (r < 0)
                         return r;
                 step->kind = SPLIT_PREFIX;
         }
         if (!cuts)
                 return 0;
-        r = add(splitter, node, &step, why);
+        r = splitter_node_add(splitter, node, &step, why);
         if (r < 0)
                 return r;
         step->kind = SPLIT_PATTERN;
@@ -170,17 +171,18 @@ static int read_byte_level(struct splitter *splitter, const struct json_node *no
         return pattern_new((const uint8_t *)BYTE_LEVEL_PATTERN, strlen(BYTE_LEVEL_PATTERN), &step->pattern, why);
 }
 
-static int read_step(struct splitter *splitter, const struct json_node *node, const char *type, struct why *why) {
+static int splitter_node_read_step(struct splitter *splitter, const struct json_node *node, const char *type,
+                                   struct why *why) {
         if (splitter->is_byte_level)
                 return json_node_refuse(node, -EINVAL, why, "nothing is supported after ByteLevel");
         if (strcmp(type, "BertPreTokenizer") == 0)
-                return read_bare(splitter, node, (struct split_step){ .kind = SPLIT_BERT }, why);
+                return splitter_node_read_bare(splitter, node, (struct split_step){ .kind = SPLIT_BERT }, why);
         if (strcmp(type, "WhitespaceSplit") == 0)
-                return read_bare(splitter, node, (struct split_step){ .kind = SPLIT_BLANKS }, why);
+                return splitter_node_read_bare(splitter, node, (struct split_step){ .kind = SPLIT_BLANKS }, why);
         if (strcmp(type, "Punctuation") == 0)
                 return read_punctuation(splitter, node, why);
         if (strcmp(type, "Digits") == 0)
-                return read_digits(splitter, node, why);
+                return splitter_node_read_digits(splitter, node, why);
         if (strcmp(type, "Split") == 0)
                 return read_split(splitter, node, why);
         if (strcmp(type, "Metaspace") == 0)
@@ -193,7 +195,8 @@ static int read_step(struct splitter *splitter, const struct json_node *node, co
                                 type);
 }
 
-static int read_steps(struct splitter *splitter, const struct json_node *node, unsigned depth, struct why *why) {
+static int splitter_node_read_steps(struct splitter *splitter, const struct json_node *node, unsigned depth,
+                                    struct why *why) {
         static const char *const NAMES[] = { "type", "pretokenizers" };
         struct json_node members[2], element;
         struct json_elements elements;
@@ -203,7 +206,7 @@ static int read_steps(struct splitter *splitter, const struct json_node *node, u
         if (r < 0)
                 return r;
         if (strcmp(type, "Sequence") != 0)
-                return read_step(splitter, node, type, why);
+                return splitter_node_read_step(splitter, node, type, why);
         if (depth == 0)
                 return json_node_refuse(node, -EINVAL, why, "sequences are nested too deep");
         r = json_node_members(node, NAMES, 2, members, why);
@@ -212,7 +215,7 @@ static int read_steps(struct splitter *splitter, const struct json_node *node, u
         while (r == 0) {
                 r = json_elements_next(&elements, &element, why);
                 if (r == 0)
-                        r = read_steps(splitter, &element, depth - 1, why);
+                        r = splitter_node_read_steps(splitter, &element, depth - 1, why);
         }
         return r < 0 ? r : 0;
 }
@@ -223,7 +226,7 @@ int splitter_read(const struct json_node *node, struct splitter *ret_splitter, s
         *ret_splitter = (struct splitter){ 0 };
         if (!json_node_is_set(node))
                 return 0;
-        r = read_steps(ret_splitter, node, 4, why);
+        r = splitter_node_read_steps(ret_splitter, node, 4, why);
         if (r < 0)
                 splitter_fini(ret_splitter);
         return r;

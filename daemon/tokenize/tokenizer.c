@@ -254,7 +254,7 @@ static int encode_kept(const struct encoding *encoding, const uint8_t *word, siz
         return 0;
 }
 
-static int take_word(void *userdata, const uint8_t *word, size_t n) {
+static int tokenizer_take_word(void *userdata, const uint8_t *word, size_t n) {
         struct encoding *encoding = userdata;
         const struct model *model = &encoding->tokenizer->model;
 
@@ -306,8 +306,8 @@ static int cut_at_added(struct encoding *encoding, const struct added_set *set, 
 }
 
 static int encode_words(struct encoding *encoding, const uint8_t *text, size_t n, bool is_first) {
-        return splitter_run(&encoding->tokenizer->splitter, &encoding->encoder->split, text, n, is_first, take_word,
-                            encoding);
+        return splitter_run(&encoding->tokenizer->splitter, &encoding->encoder->split, text, n, is_first,
+                            tokenizer_take_word, encoding);
 }
 
 static int encode_raw(struct encoding *encoding, const uint8_t *text, size_t n, bool is_first) {

@@ -4,7 +4,7 @@
  *
  *      added tokens are found (added.h)  ->  the rest is normalized (normalizer.h)  ->  further added tokens are found
  *        ->  the rest is cut into words (splitter.h)  ->  each word becomes tokens (model.h)
- *        ->  special tokens are put around them (frame.h)
+ *        ->  special tokens are put around them (tokenize_frame.h)
  *
  * What a file asks for and we cannot do is refused when it is read, with the path in the JSON. Truncation and padding
  * in the file are passed over: the pipeline says what is wanted. A tokenizer does not change: any number of threads
@@ -16,7 +16,7 @@
 
 #include "daemon/base/budget.h"
 #include "daemon/base/wanting.h"
-#include "daemon/tokenize/frame.h"
+#include "daemon/tokenize/tokenize_frame.h"
 #include "proto/base/why.h"
 
 #define TOKENIZER_FILE_MAX   (UINT64_C(256) << 20)

@@ -110,7 +110,7 @@ bool tokenizers_is_name(const char *name, size_t n) {
 /* ---- files ----------------------------------------------------------------------------------------------------- */
 
 /* Opens NAME.json or NAME/tokenizer.json. */
-static int open_file(const char *folder, const char *name, char **ret_path, int *ret_fd, struct why *why) {
+static int tokenizers_open_file(const char *folder, const char *name, char **ret_path, int *ret_fd, struct why *why) {
         for (unsigned i = 0; i < 2; i++) {
                 _cleanup_(freep) char *path = NULL;
                 int fd;
@@ -134,7 +134,8 @@ static int open_file(const char *folder, const char *name, char **ret_path, int 
                        name, name, name, folder);
 }
 
-static int read_file(int fd, const char *path, uint64_t n_bytes, uint8_t *into, size_t *ret_n, struct why *why) {
+static int tokenizers_read_file(int fd, const char *path, uint64_t n_bytes, uint8_t *into, size_t *ret_n,
+                                struct why *why) {
         size_t n = 0, n_room = (size_t)n_bytes + 1;
 
         for (;;) {
@@ -197,7 +198,7 @@ static void reading_fini(struct reading *reading) {
                 close(reading->fd);
 }
 
-static int reserve(struct reading *reading, uint64_t n_bytes, struct why *why) {
+static int tokenizers_reserve(struct reading *reading, uint64_t n_bytes, struct why *why) {
         struct why what;
         int r = reading->budget ? budget_reserve(reading->budget, n_bytes, "reading a tokenizer", &what) : 0;
 
@@ -207,7 +208,7 @@ static int reserve(struct reading *reading, uint64_t n_bytes, struct why *why) {
         return 0;
 }
 
-static int load(struct reading *reading, struct tokenizer **ret_tokenizer, struct why *why) {
+static int tokenizers_load(struct reading *reading, struct tokenizer **ret_tokenizer, struct why *why) {
         uint64_t n_file = (uint64_t)reading->stat.st_size;
         struct why what;
         size_t n = 0;
@@ -216,15 +217,15 @@ static int load(struct reading *reading, struct tokenizer **ret_tokenizer, struc
         if (!S_ISREG(reading->stat.st_mode) || n_file > TOKENIZER_FILE_MAX)
                 return why_set(why, -EFBIG, "%s: is not a file of at most %llu bytes", reading->path,
                                (unsigned long long)TOKENIZER_FILE_MAX);
-        r = reserve(reading, n_file, why);
+        r = tokenizers_reserve(reading, n_file, why);
         if (r < 0)
                 return r;
         reading->bytes = malloc((size_t)n_file + 1);
         if (!reading->bytes)
                 return why_errno(why, -ENOMEM, "%s", reading->path);
-        r = read_file(reading->fd, reading->path, n_file, reading->bytes, &n, why);
+        r = tokenizers_read_file(reading->fd, reading->path, n_file, reading->bytes, &n, why);
         if (r == 0)
-                r = reserve(reading, most_memory(reading->bytes, n), why);
+                r = tokenizers_reserve(reading, most_memory(reading->bytes, n), why);
         if (r < 0)
                 return r;
         r = tokenizer_new(reading->bytes, n, ret_tokenizer, &what);
@@ -234,7 +235,7 @@ static int load(struct reading *reading, struct tokenizer **ret_tokenizer, struc
 /* ---- what is kept ---------------------------------------------------------------------------------------------- */
 
 /* With the lock: the one of this path, or an empty place, or that which was not asked for longest. */
-static struct kept *place_of(struct tokenizers *tokenizers, const char *path) {
+static struct kept *tokenizers_place_of(struct tokenizers *tokenizers, const char *path) {
         struct kept *place = &tokenizers->kept[0];
 
         for (unsigned i = 0; i < KEPT_MAX; i++) {
@@ -249,13 +250,13 @@ static struct kept *place_of(struct tokenizers *tokenizers, const char *path) {
 }
 
 /* A reference to the tokenizer that was read from this file, or NULL. */
-static struct tokenizer *find_kept(const struct reading *reading) {
+static struct tokenizer *tokenizers_find_kept(const struct reading *reading) {
         struct tokenizers *tokenizers = reading->tokenizers;
         struct tokenizer *tokenizer = NULL;
         struct kept *kept;
 
         pthread_mutex_lock(&tokenizers->lock);
-        kept = place_of(tokenizers, reading->path);
+        kept = tokenizers_place_of(tokenizers, reading->path);
         if (kept->path && strcmp(kept->path, reading->path) == 0 && file_is_same(&kept->stat, &reading->stat)) {
                 kept->used = ++tokenizers->n_asked;
                 tokenizer = tokenizer_ref(kept->tokenizer);
@@ -265,8 +266,8 @@ static struct tokenizer *find_kept(const struct reading *reading) {
 }
 
 /* Keeps it, or the same one that is kept under another name. Takes the tokenizer over, and returns a reference. */
-static int keep(struct reading *reading, struct tokenizer *tokenizer, struct tokenizer **ret_tokenizer,
-                struct why *why) {
+static int tokenizers_keep(struct reading *reading, struct tokenizer *tokenizer, struct tokenizer **ret_tokenizer,
+                           struct why *why) {
         struct tokenizers *tokenizers = reading->tokenizers;
         struct tokenizer *other = NULL, *unwanted = NULL;
         struct kept before, *kept;
@@ -284,7 +285,7 @@ static int keep(struct reading *reading, struct tokenizer *tokenizer, struct tok
                 tokenizer = other;
         }
         if (r == 0) {
-                kept = place_of(tokenizers, reading->path);
+                kept = tokenizers_place_of(tokenizers, reading->path);
                 before = *kept;
                 *kept = (struct kept){ .path = TAKE_PTR(reading->path), .stat = reading->stat, .tokenizer = tokenizer };
                 kept->used = ++tokenizers->n_asked;
@@ -309,7 +310,7 @@ static bool is_reading(const struct tokenizers *tokenizers, const void *whom) {
 }
 
 /* Waits for this reader's turn, and copies the folder's name. */
-static int enter(struct tokenizers *tokenizers, struct reader *reader, char **ret_folder, struct why *why) {
+static int tokenizers_enter(struct tokenizers *tokenizers, struct reader *reader, char **ret_folder, struct why *why) {
         int r = 0;
 
         pthread_mutex_lock(&tokenizers->lock);
@@ -326,28 +327,28 @@ static int enter(struct tokenizers *tokenizers, struct reader *reader, char **re
         return 0;
 }
 
-static void leave(struct tokenizers *tokenizers, struct reader *reader) {
+static void tokenizers_leave(struct tokenizers *tokenizers, struct reader *reader) {
         pthread_mutex_lock(&tokenizers->lock);
         LIST_REMOVE(reader, entry);
         pthread_cond_broadcast(&tokenizers->left);
         pthread_mutex_unlock(&tokenizers->lock);
 }
 
-static int read_one(struct reading *reading, const char *folder, const char *name, struct tokenizer **ret_tokenizer,
-                    struct why *why) {
+static int tokenizers_read_one(struct reading *reading, const char *folder, const char *name,
+                               struct tokenizer **ret_tokenizer, struct why *why) {
         struct tokenizer *tokenizer;
-        int r = open_file(folder, name, &reading->path, &reading->fd, why);
+        int r = tokenizers_open_file(folder, name, &reading->path, &reading->fd, why);
 
         if (r < 0)
                 return r;
         if (fstat(reading->fd, &reading->stat) < 0)
                 return why_errno(why, -errno, "%s", reading->path);
-        *ret_tokenizer = find_kept(reading);
+        *ret_tokenizer = tokenizers_find_kept(reading);
         if (*ret_tokenizer)
                 return 0;
-        r = load(reading, &tokenizer, why);
+        r = tokenizers_load(reading, &tokenizer, why);
         give_back(reading);
-        return r < 0 ? r : keep(reading, tokenizer, ret_tokenizer, why);
+        return r < 0 ? r : tokenizers_keep(reading, tokenizer, ret_tokenizer, why);
 }
 
 int tokenizers_read(struct tokenizers *tokenizers, const char *name, const void *whom, struct budget *budget,
@@ -356,13 +357,13 @@ int tokenizers_read(struct tokenizers *tokenizers, const char *name, const void 
         struct tokenizer *tokenizer = NULL;
         struct reader reader = { .whom = whom };
         _cleanup_(freep) char *folder = NULL;
-        int r = enter(tokenizers, &reader, &folder, why);
+        int r = tokenizers_enter(tokenizers, &reader, &folder, why);
 
         if (r < 0)
                 return r;
-        r = read_one(&reading, folder, name, &tokenizer, why);
+        r = tokenizers_read_one(&reading, folder, name, &tokenizer, why);
         reading_fini(&reading);
-        leave(tokenizers, &reader);
+        tokenizers_leave(tokenizers, &reader);
         if (r == 0)
                 *ret_tokenizer = tokenizer;
         return r;

@@ -29,7 +29,7 @@ const uint8_t *vocabulary_at(const struct vocabulary *vocabulary, uint32_t i, si
 }
 
 /* The slot of these bytes, or the empty one where they belong. */
-static uint32_t *find_slot(const struct vocabulary *vocabulary, const void *bytes, size_t n_bytes) {
+static uint32_t *vocabulary_find_slot(const struct vocabulary *vocabulary, const void *bytes, size_t n_bytes) {
         uint32_t at = (uint32_t)keyed_hash(bytes, n_bytes) & (vocabulary->n_slots - 1);
         uint32_t token;
         size_t n;
@@ -45,7 +45,7 @@ static uint32_t *find_slot(const struct vocabulary *vocabulary, const void *byte
 }
 
 /* At most half of the slots are used. */
-static int widen(struct vocabulary *vocabulary) {
+static int vocabulary_widen(struct vocabulary *vocabulary) {
         uint32_t n_slots = vocabulary->n_slots ? 2 * vocabulary->n_slots : 64, token;
         uint32_t *slots = calloc(n_slots, sizeof(*slots));
         size_t n;
@@ -60,7 +60,7 @@ static int widen(struct vocabulary *vocabulary) {
 
                 if (i % LOOK_ENTRIES == 0 && errand_look() < 0)
                         return -ECANCELED;
-                *find_slot(vocabulary, bytes, n) = i + 1;
+                *vocabulary_find_slot(vocabulary, bytes, n) = i + 1;
         }
         return 0;
 }
@@ -68,11 +68,11 @@ static int widen(struct vocabulary *vocabulary) {
 int vocabulary_add(struct vocabulary *vocabulary, const void *bytes, size_t n_bytes, uint32_t token) {
         struct vocabulary_entry *entry;
         uint32_t *slot;
-        int r = 2 * (vocabulary->n_entries + 1) > vocabulary->n_slots ? widen(vocabulary) : 0;
+        int r = 2 * (vocabulary->n_entries + 1) > vocabulary->n_slots ? vocabulary_widen(vocabulary) : 0;
 
         if (r < 0)
                 return r;
-        slot = find_slot(vocabulary, bytes, n_bytes);
+        slot = vocabulary_find_slot(vocabulary, bytes, n_bytes);
         if (*slot > 0) {
                 ((struct vocabulary_entry *)vocabulary->entries.items)[*slot - 1].token = token;
                 return 0;
@@ -96,7 +96,7 @@ uint32_t vocabulary_find(const struct vocabulary *vocabulary, const void *bytes,
 
         if (vocabulary->n_slots == 0)
                 return TOKEN_NONE;
-        slot = find_slot(vocabulary, bytes, n_bytes);
+        slot = vocabulary_find_slot(vocabulary, bytes, n_bytes);
         if (*slot == 0)
                 return TOKEN_NONE;
         vocabulary_at(vocabulary, *slot - 1, &n, &token);

@@ -35,7 +35,7 @@ static struct edge *find_edge(const struct wordpiece *wordpiece, uint32_t from, 
         return &wordpiece->edges[at];
 }
 
-static int widen(struct wordpiece *wordpiece) {
+static int wordpiece_widen(struct wordpiece *wordpiece) {
         struct edge *old = wordpiece->edges;
         uint32_t n_old = wordpiece->n_slots;
 
@@ -61,7 +61,7 @@ static int add_token(struct wordpiece *wordpiece, const uint8_t *bytes, size_t n
         for (size_t i = 0; i < n; i++) {
                 struct edge *edge;
 
-                if (2 * (wordpiece->n_edges + 1) > wordpiece->n_slots && widen(wordpiece) < 0)
+                if (2 * (wordpiece->n_edges + 1) > wordpiece->n_slots && wordpiece_widen(wordpiece) < 0)
                         return -ENOMEM;
                 edge = find_edge(wordpiece, node, bytes[i]);
                 if (!edge->from_and_byte) {
@@ -91,10 +91,11 @@ static uint32_t node_behind(const struct wordpiece *wordpiece, const uint8_t *by
         return node;
 }
 
-static int build(struct model *model, struct wordpiece *wordpiece, const struct json_node *prefix, struct why *why) {
+static int wordpiece_build(struct model *model, struct wordpiece *wordpiece, const struct json_node *prefix,
+                           struct why *why) {
         _cleanup_(freep) uint8_t *bytes = NULL;
         size_t n = 2;
-        int r = widen(wordpiece);
+        int r = wordpiece_widen(wordpiece);
 
         for (uint32_t i = 0; i < model->vocabulary.n_entries && r == 0; i++) {
                 uint32_t token;
@@ -141,7 +142,7 @@ static int wordpiece_read(const struct json_node *node, bool is_byte_level, stru
         wordpiece->unknown = vocabulary_find(&model->vocabulary, unknown, n);
         if (wordpiece->unknown == TOKEN_NONE)
                 return json_node_refuse(&members[1], -EINVAL, why, "is not in the vocabulary");
-        return build(model, wordpiece, &members[2], why);
+        return wordpiece_build(model, wordpiece, &members[2], why);
 }
 
 static void wordpiece_free(struct model *model) {
@@ -159,7 +160,7 @@ static uint64_t wordpiece_bytes(const struct model *model) {
 }
 
 /* Characters of the word, up to one more than are allowed. */
-static bool is_too_long(const struct wordpiece *wordpiece, const uint8_t *word, size_t n) {
+static bool wordpiece_is_too_long(const struct wordpiece *wordpiece, const uint8_t *word, size_t n) {
         uint64_t n_chars = 0;
 
         if (n <= wordpiece->n_chars_max)
@@ -194,7 +195,7 @@ static int wordpiece_encode(const struct model *model, struct model_memory *memo
         uint32_t node = ROOT, token = 0;
         int r = 0;
 
-        if (is_too_long(wordpiece, word, n))
+        if (wordpiece_is_too_long(wordpiece, word, n))
                 return model_put(memory, wordpiece->unknown);
         for (size_t at = 0; at < n && r == 0; node = wordpiece->after) {
                 size_t length = node == UINT32_MAX ? 0 : longest(wordpiece, node, word + at, n - at, &token);

@@ -37,7 +37,7 @@ wheel-files: $(WHEEL_PROGRAMS:%=$(WHEEL)/bin/%) $(WHEEL)/$(SONAME) $(WHEEL)/$(SO
 $(WHEEL)/bin/dataloaderd: $(O)/obj/daemon/main.o $(WHEEL_INSTEAD) $(B)/libdaemon.a $(B)/libproto.a
 	$(link_wheel) $(call wheel_libs,$(LIBS_daemon))
 
-$(WHEEL)/bin/dataloaderd-stage: $(O)/obj/daemon/staging/run/main.o $(WHEEL_INSTEAD) $(WHEEL_ALONE) $(B)/libstaging.a \
+$(WHEEL)/bin/dataloaderd-stage: $(O)/obj/daemon/staging/run/stage_main.o $(WHEEL_INSTEAD) $(WHEEL_ALONE) $(B)/libstaging.a \
 		$(B)/libdaemon.a $(B)/libproto.a
 	$(link_wheel) $(call wheel_libs,$(filter -l%,$(LIBS_daemon) $(filter-out $(LIBS_mpi),$(LIBS_stage))))
 

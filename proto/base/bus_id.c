@@ -6,7 +6,7 @@
 #include "proto/base/text.h"
 
 /* Reads `min` to `max` digits, then `end`. Returns what follows, or NULL. */
-static const char *read_number(const char *text, int min, int max, char end, unsigned *ret_number) {
+static const char *bus_id_read_number(const char *text, int min, int max, char end, unsigned *ret_number) {
         unsigned number = 0;
         int n = 0;
 
@@ -21,10 +21,10 @@ static const char *read_number(const char *text, int min, int max, char end, uns
 bool bus_id_read(const char *text, char ret_id[BUS_ID_MAX]) {
         unsigned domain, bus, device, function;
 
-        text = read_number(text, 4, 8, ':', &domain);
-        text = read_number(text, 2, 2, ':', &bus);
-        text = read_number(text, 2, 2, '.', &device);
-        text = read_number(text, 1, 1, '\0', &function);
+        text = bus_id_read_number(text, 4, 8, ':', &domain);
+        text = bus_id_read_number(text, 2, 2, ':', &bus);
+        text = bus_id_read_number(text, 2, 2, '.', &device);
+        text = bus_id_read_number(text, 1, 1, '\0', &function);
         if (!text || device > 0x1f || function > 7)
                 return false;
         snprintf(ret_id, BUS_ID_MAX, "%04x:%02x:%02x.%x", domain, bus, device, function);

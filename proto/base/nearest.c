@@ -8,13 +8,13 @@
 #define SEPARATOR " ,|"
 
 /* Lower case; dashes are underscores. Does not depend on the locale. */
-static char fold(char character) {
+static char nearest_fold(char character) {
         if (character >= 'A' && character <= 'Z')
                 return (char)(character - 'A' + 'a');
         return character == '-' ? '_' : character;
 }
 
-static unsigned least(unsigned a, unsigned b) {
+static unsigned nearest_least(unsigned a, unsigned b) {
         return a < b ? a : b;
 }
 
@@ -30,19 +30,20 @@ static unsigned distance(const char *a, size_t n_a, const char *b, size_t n_b) {
 
                 row[0] = (unsigned)i;
                 for (size_t j = 1; j <= n_b; j++) {
-                        unsigned differs = fold(a[i - 1]) != fold(b[j - 1]);
+                        unsigned differs = nearest_fold(a[i - 1]) != nearest_fold(b[j - 1]);
 
-                        row[j] = least(before[j - 1] + differs, least(before[j], row[j - 1]) + 1);
-                        if (i > 1 && j > 1 && fold(a[i - 1]) == fold(b[j - 2]) && fold(a[i - 2]) == fold(b[j - 1]))
-                                row[j] = least(row[j], earlier[j - 2] + 1);
+                        row[j] = nearest_least(before[j - 1] + differs, nearest_least(before[j], row[j - 1]) + 1);
+                        if (i > 1 && j > 1 && nearest_fold(a[i - 1]) == nearest_fold(b[j - 2]) &&
+                            nearest_fold(a[i - 2]) == nearest_fold(b[j - 1]))
+                                row[j] = nearest_least(row[j], earlier[j - 2] + 1);
                 }
         }
         return rows[n_a % 3][n_b];
 }
 
-static bool begins_with(const char *name, size_t n_name, const char *word, size_t n_word) {
+static bool nearest_begins_with(const char *name, size_t n_name, const char *word, size_t n_word) {
         for (size_t i = 0; i < n_word; i++)
-                if (i == n_name || fold(name[i]) != fold(word[i]))
+                if (i == n_name || nearest_fold(name[i]) != nearest_fold(word[i]))
                         return false;
         return true;
 }
@@ -55,7 +56,7 @@ static void offer(struct nearest *nearest, const char *name, size_t n) {
                 return;
         cost = distance(nearest->word, nearest->n_word, name, n);
         if (cost >= nearest->cost ||
-            (cost > limit && (nearest->n_word < 3 || !begins_with(name, n, nearest->word, nearest->n_word))))
+            (cost > limit && (nearest->n_word < 3 || !nearest_begins_with(name, n, nearest->word, nearest->n_word))))
                 return;
         nearest->cost = cost;
         memcpy(nearest->name, name, n);

@@ -41,7 +41,7 @@ void dlp_pace_read(const struct dlp_pace *pace, uint64_t now_ns, struct dlp_prog
 
 /* ---- words --------------------------------------------------------------------------------------------------- */
 
-static bool is_bytes(const struct dlp_progress *progress) {
+static bool progress_is_bytes(const struct dlp_progress *progress) {
         return strcmp(progress->unit, "B") == 0;
 }
 
@@ -49,21 +49,21 @@ static bool has_rate(const struct dlp_progress *progress) {
         return progress->per_second >= 1 && progress->per_second < 1e18;
 }
 
-static bool has_end(const struct dlp_progress *progress) {
+static bool progress_has_end(const struct dlp_progress *progress) {
         return progress->total > 0 && progress->seconds_left >= 0 && progress->seconds_left < 1e12 &&
                progress->done < progress->total;
 }
 
 /* "12.3 GiB", "45.6 M". */
 static const char *amount(const struct dlp_progress *progress, uint64_t n, char buffer[BYTES_TEXT_MAX]) {
-        return is_bytes(progress) ? format_bytes(buffer, n) : format_count(buffer, n);
+        return progress_is_bytes(progress) ? format_bytes(buffer, n) : format_count(buffer, n);
 }
 
 /* "12.3 GiB of 45.6 GiB", "120 k files"; "" if nothing was counted. */
 static void print_amount(const struct dlp_progress *progress, char *text, size_t size) {
         char done[BYTES_TEXT_MAX], total[BYTES_TEXT_MAX];
-        const char *blank = is_bytes(progress) || !progress->unit[0] ? "" : " ";
-        const char *unit = is_bytes(progress) ? "" : progress->unit;
+        const char *blank = progress_is_bytes(progress) || !progress->unit[0] ? "" : " ";
+        const char *unit = progress_is_bytes(progress) ? "" : progress->unit;
 
         text[0] = '\0';
         amount(progress, progress->done, done);
@@ -82,11 +82,11 @@ static void print_rate(const struct dlp_progress *progress, char *text, size_t s
 }
 
 /* The time that is left; if nobody knows and `or_passed`, the time that has passed. */
-static void print_time(const struct dlp_progress *progress, bool or_passed, char *text, size_t size) {
+static void progress_print_time(const struct dlp_progress *progress, bool or_passed, char *text, size_t size) {
         char time[DURATION_TEXT_MAX];
 
         text[0] = '\0';
-        if (has_end(progress))
+        if (progress_has_end(progress))
                 snprintf(text, size, "%s left", format_duration(time, (uint64_t)progress->seconds_left));
         else if (or_passed && progress->seconds >= SECONDS_SHOWN && progress->seconds < 1e12)
                 snprintf(text, size, "%s", format_duration(time, (uint64_t)progress->seconds));
@@ -107,7 +107,7 @@ const char *dlp_progress_sentence(const struct dlp_progress *progress, char buff
         print_rate(progress, text, sizeof(text));
         if (text[0])
                 n += (size_t)snprintf(buffer + n, DLP_TEXT_MAX - n, ", %s", text);
-        print_time(progress, false, text, sizeof(text));
+        progress_print_time(progress, false, text, sizeof(text));
         if (text[0])
                 snprintf(buffer + n, DLP_TEXT_MAX - n, ", %s", text);
         return buffer;
@@ -126,7 +126,7 @@ struct parts {
         char texts[PARTS_MAX][96]; /* "": left out */
 };
 
-static unsigned width_of(const struct parts *parts) {
+static unsigned progress_width_of(const struct parts *parts) {
         unsigned n = 0;
 
         for (unsigned i = 0; i < PARTS_MAX; i++)
@@ -138,18 +138,18 @@ static unsigned width_of(const struct parts *parts) {
 static void fit(struct parts *parts, unsigned n_columns) {
         static const enum part LEAST_FIRST[] = { PART_RATE, PART_AMOUNT, PART_TIME, PART_PERCENT };
 
-        for (unsigned i = 0; i < PARTS_MAX && width_of(parts) > n_columns; i++)
+        for (unsigned i = 0; i < PARTS_MAX && progress_width_of(parts) > n_columns; i++)
                 parts->texts[LEAST_FIRST[i]][0] = '\0';
 }
 
-static unsigned limit_of(unsigned n_columns) {
+static unsigned progress_limit_of(unsigned n_columns) {
         return n_columns > DLP_PROGRESS_COLUMNS ? DLP_PROGRESS_COLUMNS : n_columns > 1 ? n_columns - 1 : 1;
 }
 
 const char *dlp_progress_line(const struct dlp_progress *progress, const char *name, unsigned n_columns, bool utf8,
                               char buffer[DLP_PROGRESS_LINE_MAX]) {
         struct columns line = { .bytes = buffer, .size = DLP_PROGRESS_LINE_MAX, .utf8 = utf8 };
-        unsigned limit = limit_of(n_columns), n_name, n_rest, bar = 0;
+        unsigned limit = progress_limit_of(n_columns), n_name, n_rest, bar = 0;
         struct parts parts = { 0 };
 
         buffer[0] = '\0';
@@ -157,10 +157,11 @@ const char *dlp_progress_line(const struct dlp_progress *progress, const char *n
                 snprintf(parts.texts[PART_PERCENT], 96, "%3u %%", percent_of(progress->done, progress->total));
         print_amount(progress, parts.texts[PART_AMOUNT], 96);
         print_rate(progress, parts.texts[PART_RATE], 96);
-        print_time(progress, true, parts.texts[PART_TIME], 96);
+        progress_print_time(progress, true, parts.texts[PART_TIME], 96);
 
         /* The name has a third of the line, or what the rest leaves. */
-        n_rest = 2 + columns_of(progress->phase, utf8) + width_of(&parts) + (progress->total > 0 ? BAR_MIN + 1 : 0);
+        n_rest = 2 + columns_of(progress->phase, utf8) + progress_width_of(&parts) +
+                 (progress->total > 0 ? BAR_MIN + 1 : 0);
         n_name = limit > n_rest && limit - n_rest > limit / 3 ? limit - n_rest : limit / 3;
         if (n_name < NAME_MIN)
                 n_name = limit < NAME_MIN ? limit : NAME_MIN;
@@ -170,7 +171,7 @@ const char *dlp_progress_line(const struct dlp_progress *progress, const char *n
         }
         columns_text(&line, progress->phase, 0, limit - line.n_columns);
         fit(&parts, limit - line.n_columns);
-        n_rest = limit - line.n_columns - width_of(&parts);
+        n_rest = limit - line.n_columns - progress_width_of(&parts);
         if (progress->total > 0 && n_rest >= BAR_MIN)
                 bar = n_rest < BAR_MAX ? n_rest : BAR_MAX; /* with the blank before it, and one less after it */
         if (bar > 0) {
@@ -192,6 +193,6 @@ const char *dlp_progress_text(const char *text, unsigned n_columns, bool utf8, c
         struct columns line = { .bytes = buffer, .size = DLP_PROGRESS_LINE_MAX, .utf8 = utf8 };
 
         buffer[0] = '\0';
-        columns_begin(&line, text, limit_of(n_columns));
+        columns_begin(&line, text, progress_limit_of(n_columns));
         return buffer;
 }

@@ -17,7 +17,7 @@ struct output {
         size_t n;
 };
 
-static void put(struct output *output, const char *bytes, size_t n) {
+static void shorten_put(struct output *output, const char *bytes, size_t n) {
         size_t room = output->n + 1 < output->size ? output->size - 1 - output->n : 0;
 
         if (room > 0)
@@ -34,7 +34,7 @@ static void put_string(struct output *output, const char *string, size_t n, size
         size_t head, tail;
 
         if (n <= limit) {
-                put(output, string, n);
+                shorten_put(output, string, n);
                 return;
         }
         head = (limit - N_MARK) / 3;
@@ -43,9 +43,9 @@ static void put_string(struct output *output, const char *string, size_t n, size
                 head--;
         while (tail < n && is_within_letter(string[tail]))
                 tail++;
-        put(output, string, head);
-        put(output, MARK, N_MARK);
-        put(output, string + tail, n - tail);
+        shorten_put(output, string, head);
+        shorten_put(output, MARK, N_MARK);
+        shorten_put(output, string + tail, n - tail);
 }
 
 /* One conversion of a format, such as "%-8.3lu". */
@@ -107,7 +107,7 @@ static void put_number(struct output *output, const struct conversion *is, va_li
         else
                 n = snprintf(number, sizeof(number), is->spec, va_arg(*arguments, int));
         if (n > 0)
-                put(output, number, (size_t)n < sizeof(number) ? (size_t)n : sizeof(number) - 1);
+                shorten_put(output, number, (size_t)n < sizeof(number) ? (size_t)n : sizeof(number) - 1);
 }
 #pragma GCC diagnostic pop
 
@@ -121,9 +121,9 @@ static bool write_limited(struct output *output, size_t limit, const char *forma
         for (size_t n; *format && is_known; format += n) {
                 n = strcspn(format, "%");
                 if (n > 0) {
-                        put(output, format, n);
+                        shorten_put(output, format, n);
                 } else if (format[1] == '%') {
-                        put(output, "%", 1);
+                        shorten_put(output, "%", 1);
                         n = 2;
                 } else if (!conversion_read(format, &conversion)) {
                         is_known = false;

@@ -4,7 +4,7 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "lists of texts are read in place");
 
-static uint64_t word_at(const uint8_t *bytes, uint64_t i) {
+static uint64_t texts_word_at(const uint8_t *bytes, uint64_t i) {
         uint64_t word;
 
         memcpy(&word, bytes + 8 * i, sizeof(word));
@@ -17,13 +17,13 @@ bool texts_open(const void *bytes, uint64_t n_bytes, struct texts *ret_texts) {
 
         if (n_bytes < 8)
                 return false;
-        texts.n = word_at(bytes, 0);
+        texts.n = texts_word_at(bytes, 0);
         texts.ends = (const uint8_t *)bytes + 8;
         if (texts.n > (n_bytes - 8) / 8)
                 return false;
         texts.bytes = texts.ends + 8 * texts.n;
         for (uint64_t i = 0; i < texts.n; i++) {
-                uint64_t end = word_at(texts.ends, i);
+                uint64_t end = texts_word_at(texts.ends, i);
 
                 if (end < before)
                         return false;
@@ -36,8 +36,8 @@ bool texts_open(const void *bytes, uint64_t n_bytes, struct texts *ret_texts) {
 }
 
 const uint8_t *texts_at(const struct texts *texts, uint64_t i, uint64_t *ret_n_bytes) {
-        uint64_t begin = i == 0 ? 0 : word_at(texts->ends, i - 1);
+        uint64_t begin = i == 0 ? 0 : texts_word_at(texts->ends, i - 1);
 
-        *ret_n_bytes = word_at(texts->ends, i) - begin;
+        *ret_n_bytes = texts_word_at(texts->ends, i) - begin;
         return texts->bytes + begin;
 }

@@ -25,7 +25,7 @@ static char lower(char character) {
         return character >= 'A' && character <= 'Z' ? (char)(character - 'A' + 'a') : character;
 }
 
-static bool is_same(const char *word, size_t n, const char *name) {
+static bool typed_is_same(const char *word, size_t n, const char *name) {
         if (strlen(name) != n)
                 return false;
         for (size_t i = 0; i < n; i++)
@@ -45,10 +45,10 @@ bool typed_is(const char *value, size_t n, const char *name) {
                         n -= i;
                         break;
                 }
-        if (is_same(value, n, name))
+        if (typed_is_same(value, n, name))
                 return true;
         for (size_t i = 0; i < ARRAY_SIZE(OTHER_NAMES); i++)
-                if (is_same(value, n, OTHER_NAMES[i].typed) && strcmp(OTHER_NAMES[i].name, name) == 0)
+                if (typed_is_same(value, n, OTHER_NAMES[i].typed) && strcmp(OTHER_NAMES[i].name, name) == 0)
                         return true;
         return false;
 }

@@ -18,13 +18,13 @@ size_t request_head_length(const char *text, size_t n) {
         return 0;
 }
 
-static int refuse(const char **ret_why, int status, const char *why) {
+static int request_refuse(const char **ret_why, int status, const char *why) {
         *ret_why = why;
         return status;
 }
 
 /* Cuts the next line off, without its end. NULL: there is none. */
-static char *next_line(char **text) {
+static char *request_next_line(char **text) {
         char *line = *text, *end = strchr(line, '\n');
 
         if (!end)
@@ -40,10 +40,10 @@ static int parse_target(char *target, struct request *request, const char **ret_
         char *query;
 
         if (target[0] != '/')
-                return refuse(ret_why, 400, "The request has to name a path that begins with /.");
+                return request_refuse(ret_why, 400, "The request has to name a path that begins with /.");
         for (const char *c = target; *c; c++)
                 if ((unsigned char)*c <= ' ' || (unsigned char)*c >= 0x7f)
-                        return refuse(ret_why, 400, "The request's path has characters that no path has.");
+                        return request_refuse(ret_why, 400, "The request's path has characters that no path has.");
         query = strchr(target, '?');
         if (query)
                 *query++ = '\0';
@@ -57,11 +57,11 @@ static int parse_first_line(char *line, struct request *request, const char **re
         char *target = line ? strchr(line, ' ') : NULL, *version = target ? strrchr(target + 1, ' ') : NULL;
 
         if (!version)
-                return refuse(ret_why, 400, "This is not a request of HTTP.");
+                return request_refuse(ret_why, 400, "This is not a request of HTTP.");
         *target++ = '\0';
         *version++ = '\0';
         if (strcmp(version, "HTTP/1.1") != 0 && strcmp(version, "HTTP/1.0") != 0)
-                return refuse(ret_why, 505, "Only HTTP/1.1 and HTTP/1.0 are spoken here.");
+                return request_refuse(ret_why, 505, "Only HTTP/1.1 and HTTP/1.0 are spoken here.");
         request->keep = version[7] == '1';
         request->method = strcmp(line, "GET") == 0    ? REQUEST_GET
                           : strcmp(line, "HEAD") == 0 ? REQUEST_HEAD
@@ -69,18 +69,18 @@ static int parse_first_line(char *line, struct request *request, const char **re
         return parse_target(target, request, ret_why);
 }
 
-static bool is_blank(char c) {
+static bool request_is_blank(char c) {
         return c == ' ' || c == '\t';
 }
 
 /* Of a header, what lies between its blanks. */
-static char *trimmed(char *value) {
+static char *request_trimmed(char *value) {
         char *end;
 
-        while (is_blank(*value))
+        while (request_is_blank(*value))
                 value++;
         end = value + strlen(value);
-        while (end > value && is_blank(end[-1]))
+        while (end > value && request_is_blank(end[-1]))
                 end--;
         *end = '\0';
         return value;
@@ -90,19 +90,19 @@ static int parse_header(char *line, struct request *request, const char **ret_wh
         char *colon = strchr(line, ':');
         const char *value;
 
-        if (!colon || colon == line || is_blank(colon[-1]) || is_blank(line[0]))
-                return refuse(ret_why, 400, "A header of the request has no name.");
+        if (!colon || colon == line || request_is_blank(colon[-1]) || request_is_blank(line[0]))
+                return request_refuse(ret_why, 400, "A header of the request has no name.");
         *colon = '\0';
-        value = trimmed(colon + 1);
+        value = request_trimmed(colon + 1);
         if (strcasecmp(line, "Host") == 0) {
                 if (request->host)
-                        return refuse(ret_why, 400, "The request names two hosts.");
+                        return request_refuse(ret_why, 400, "The request names two hosts.");
                 request->host = value;
         } else if (strcasecmp(line, "Connection") == 0) {
                 request->keep = request->keep && strcasecmp(value, "close") != 0;
         } else if (strcasecmp(line, "Transfer-Encoding") == 0 ||
                    (strcasecmp(line, "Content-Length") == 0 && strcmp(value, "0") != 0)) {
-                return refuse(ret_why, 413, "A request here has no content: GET and HEAD need none.");
+                return request_refuse(ret_why, 413, "A request here has no content: GET and HEAD need none.");
         }
         return 0;
 }
@@ -113,17 +113,17 @@ int request_parse(char *text, size_t n, struct request *ret_request, const char 
         int r;
 
         if (memchr(text, '\0', n))
-                return refuse(ret_why, 400, "The request has a NUL.");
-        r = parse_first_line(next_line(&text), &request, ret_why);
-        for (int i = 0; r == 0 && (line = next_line(&text)) && *line; i++) {
+                return request_refuse(ret_why, 400, "The request has a NUL.");
+        r = parse_first_line(request_next_line(&text), &request, ret_why);
+        for (int i = 0; r == 0 && (line = request_next_line(&text)) && *line; i++) {
                 if (i == HEADERS_MAX)
-                        return refuse(ret_why, 431, "The request has too many headers: 64 are allowed.");
+                        return request_refuse(ret_why, 431, "The request has too many headers: 64 are allowed.");
                 r = parse_header(line, &request, ret_why);
         }
         if (r != 0)
                 return r;
         if (!request.host)
-                return refuse(ret_why, 400, "The request does not say which host it wants (header Host).");
+                return request_refuse(ret_why, 400, "The request does not say which host it wants (header Host).");
         *ret_request = request;
         return 0;
 }

@@ -20,7 +20,7 @@ static const char *const PARTITIONS[] = {
 };
 #define N_PARTITIONS (sizeof(PARTITIONS) / sizeof(PARTITIONS[0]))
 
-static int find(const char *const *names, size_t n_names, const char *name) {
+static int dealing_find(const char *const *names, size_t n_names, const char *name) {
         for (size_t i = 0; i < n_names; i++)
                 if (strcmp(name, names[i]) == 0)
                         return (int)i;
@@ -36,7 +36,7 @@ const char *dlp_partition_name(enum dlp_partition partition) {
 }
 
 int dlp_dealing_from_name(const char *name, enum dlp_dealing *ret_dealing) {
-        int i = find(DEALINGS, N_DEALINGS, name);
+        int i = dealing_find(DEALINGS, N_DEALINGS, name);
 
         if (i < 0)
                 return i;
@@ -45,7 +45,7 @@ int dlp_dealing_from_name(const char *name, enum dlp_dealing *ret_dealing) {
 }
 
 int dlp_partition_from_name(const char *name, enum dlp_partition *ret_partition) {
-        int i = find(PARTITIONS, N_PARTITIONS, name);
+        int i = dealing_find(PARTITIONS, N_PARTITIONS, name);
 
         if (i < 0)
                 return i;
@@ -54,7 +54,7 @@ int dlp_partition_from_name(const char *name, enum dlp_partition *ret_partition)
 }
 
 /* How many of `rest` positions, less than a round, are in the block of this rank. */
-static uint64_t part_of(uint64_t rest, uint32_t rank, uint32_t block) {
+static uint64_t dealing_part_of(uint64_t rest, uint32_t rank, uint32_t block) {
         uint64_t begin = (uint64_t)rank * block;
 
         if (rest <= begin)
@@ -76,7 +76,7 @@ uint64_t dlp_dealing_count(uint64_t n, uint32_t world, uint32_t rank, uint32_t b
         case DLP_PARTITION_DROP:
                 return each;
         case DLP_PARTITION_EXACT:
-                return each + part_of(rest, rank, block);
+                return each + dealing_part_of(rest, rank, block);
         }
         return 0;
 }

@@ -7,15 +7,15 @@ static uint64_t batches_of(const struct dlp_epoch_terms *terms, uint64_t n_sampl
         return n_samples / terms->batch_size + (!terms->drop_last && n_samples % terms->batch_size > 0);
 }
 
-static uint32_t block_of(const struct dlp_epoch_terms *terms) {
+static uint32_t epoch_plan_block_of(const struct dlp_epoch_terms *terms) {
         return dlp_dealing_block(terms->dealing, terms->batch_size);
 }
 
-static uint64_t samples_of(const struct dlp_epoch_terms *terms, uint32_t rank, uint64_t base) {
+static uint64_t epoch_plan_samples_of(const struct dlp_epoch_terms *terms, uint32_t rank, uint64_t base) {
         if (terms->n_positions == DLP_UNKNOWN)
                 return DLP_UNKNOWN;
         return dlp_dealing_count(base < terms->n_positions ? terms->n_positions - base : 0, terms->world, rank,
-                                 block_of(terms), terms->partition);
+                                 epoch_plan_block_of(terms), terms->partition);
 }
 
 struct dlp_epoch_plan dlp_epoch_plan_make(const struct dlp_epoch_terms *terms, uint32_t rank, uint64_t base) {
@@ -23,12 +23,13 @@ struct dlp_epoch_plan dlp_epoch_plan_make(const struct dlp_epoch_terms *terms, u
                 .terms = *terms,
                 .base = base,
                 .rank = rank,
-                .block = block_of(terms),
+                .block = epoch_plan_block_of(terms),
         };
 
-        plan.n_samples = samples_of(terms, rank, base);
+        plan.n_samples = epoch_plan_samples_of(terms, rank, base);
         plan.n_batches = batches_of(terms, plan.n_samples);
-        plan.n_steps = batches_of(terms, samples_of(terms, 0, base)); /* no rank has more than the first one */
+        plan.n_steps = batches_of(terms,
+                                  epoch_plan_samples_of(terms, 0, base)); /* no rank has more than the first one */
         return plan;
 }
 
@@ -37,7 +38,7 @@ uint64_t dlp_epoch_plan_needs(const struct dlp_epoch_plan *plan, uint64_t step) 
 }
 
 bool dlp_epoch_may_repeat(const struct dlp_epoch_terms *terms) {
-        return terms->partition == DLP_PARTITION_PAD && block_of(terms) > 1 &&
+        return terms->partition == DLP_PARTITION_PAD && epoch_plan_block_of(terms) > 1 &&
                (terms->n_positions == DLP_UNKNOWN || terms->n_positions < terms->batch_size);
 }
 
@@ -46,7 +47,7 @@ bool dlp_epoch_is_end(const struct dlp_epoch_terms *terms, uint64_t position) {
 }
 
 bool dlp_epoch_is_dealt_alike(const struct dlp_epoch_terms *terms, uint64_t a, uint64_t b) {
-        return dlp_dealing_is_alike(a, b, terms->world, block_of(terms));
+        return dlp_dealing_is_alike(a, b, terms->world, epoch_plan_block_of(terms));
 }
 
 void dlp_epoch_advance(const struct dlp_epoch_terms *terms, uint64_t epoch, uint64_t position, uint64_t n_steps,

@@ -19,7 +19,7 @@ static uint32_t hash_out(uint32_t value, uint32_t *constant) {
         return value ^ value >> 16;
 }
 
-static uint32_t mix(uint32_t x, uint32_t y) {
+static uint32_t numpy_generator_mix(uint32_t x, uint32_t y) {
         uint32_t result = x * 0xca01f9ddu - y * 0x4973f715u;
 
         return result ^ result >> 16;
@@ -35,7 +35,7 @@ static void expand_seed(uint64_t seed, uint64_t ret_words[4]) {
         for (uint32_t from = 0; from < POOL; from++)
                 for (uint32_t to = 0; to < POOL; to++)
                         if (from != to)
-                                pool[to] = mix(pool[to], hash_in(pool[from], &in));
+                                pool[to] = numpy_generator_mix(pool[to], hash_in(pool[from], &in));
         for (uint32_t i = 0; i < 8; i++)
                 halves[i] = hash_out(pool[i % POOL], &out);
         for (uint32_t i = 0; i < 4; i++)
@@ -44,7 +44,7 @@ static void expand_seed(uint64_t seed, uint64_t ret_words[4]) {
 
 /* ---- PCG64 ----------------------------------------------------------------------------------------------------- */
 
-static void step(struct dlp_numpy_generator *generator) {
+static void numpy_generator_step(struct dlp_numpy_generator *generator) {
         const unsigned __int128 multiplier = (unsigned __int128)0x2360ed051fc65da4ull << 64 | 0x4385df649fccf645ull;
 
         generator->state = generator->state * multiplier + generator->increment;
@@ -57,16 +57,16 @@ void dlp_numpy_generator_seed(struct dlp_numpy_generator *generator, uint64_t se
         *generator = (struct dlp_numpy_generator){
                 .increment = ((unsigned __int128)words[2] << 64 | words[3]) << 1 | 1,
         };
-        step(generator);
+        numpy_generator_step(generator);
         generator->state += (unsigned __int128)words[0] << 64 | words[1];
-        step(generator);
+        numpy_generator_step(generator);
 }
 
 uint64_t dlp_numpy_generator_u64(struct dlp_numpy_generator *generator) {
         uint64_t high, low, folded;
         unsigned turn;
 
-        step(generator);
+        numpy_generator_step(generator);
         high = (uint64_t)(generator->state >> 64);
         low = (uint64_t)generator->state;
         folded = high ^ low;

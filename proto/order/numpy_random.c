@@ -9,7 +9,7 @@ void dlp_numpy_seed(struct dlp_torch_random *random, uint32_t seed) {
 }
 
 /* The smallest 2^k - 1 that is at least `most`. */
-static uint32_t mask_of(uint32_t most) {
+static uint32_t numpy_random_mask_of(uint32_t most) {
         uint32_t mask = most;
 
         for (uint32_t shift = 1; shift < 32; shift *= 2)
@@ -17,8 +17,8 @@ static uint32_t mask_of(uint32_t most) {
         return mask;
 }
 
-static uint32_t at_most(struct dlp_torch_random *random, uint32_t most) {
-        uint32_t mask = mask_of(most), word;
+static uint32_t numpy_random_at_most(struct dlp_torch_random *random, uint32_t most) {
+        uint32_t mask = numpy_random_mask_of(most), word;
 
         do
                 word = dlp_torch_u32(random) & mask;
@@ -32,7 +32,7 @@ static uint32_t draw_stretch(struct dlp_torch_random *random, uint64_t i, uint64
         uint32_t n = i - last < STRETCH ? (uint32_t)(i - last) : STRETCH;
 
         for (uint32_t k = 0; k < n; k++)
-                ret_others[k] = at_most(random, (uint32_t)(i - 1 - k));
+                ret_others[k] = numpy_random_at_most(random, (uint32_t)(i - 1 - k));
         return n;
 }
 

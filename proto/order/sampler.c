@@ -29,7 +29,7 @@ int dlp_order_kind_from_name(const char *name, enum dlp_order_kind *ret_kind) {
         return -EINVAL;
 }
 
-static const struct dlp_sampler_type *type_of(const struct dlp_sampler_terms *terms) {
+static const struct dlp_sampler_type *sampler_type_of(const struct dlp_sampler_terms *terms) {
         return terms->shuffle && (unsigned)terms->kind < N_KINDS ? KINDS[terms->kind].type : &dlp_sampler_sequential;
 }
 
@@ -38,23 +38,23 @@ uint32_t dlp_sampler_buffer_size(const struct dlp_sampler_terms *terms) {
 }
 
 uint64_t dlp_sampler_n_positions(const struct dlp_sampler_terms *terms) {
-        return type_of(terms)->n_positions(terms);
+        return sampler_type_of(terms)->n_positions(terms);
 }
 
 uint64_t dlp_sampler_table_bytes(const struct dlp_sampler_terms *terms) {
-        const struct dlp_sampler_type *type = type_of(terms);
+        const struct dlp_sampler_type *type = sampler_type_of(terms);
 
         return type->table_bytes && terms->n_samples > 0 ? type->table_bytes(terms) : 0;
 }
 
 bool dlp_sampler_is_same(const struct dlp_sampler_terms *a, const struct dlp_sampler_terms *b) {
-        const struct dlp_sampler_type *type = type_of(a);
+        const struct dlp_sampler_type *type = sampler_type_of(a);
 
-        return a->n_samples == b->n_samples && type == type_of(b) && (!type->is_same || type->is_same(a, b));
+        return a->n_samples == b->n_samples && type == sampler_type_of(b) && (!type->is_same || type->is_same(a, b));
 }
 
 void dlp_sampler_init(struct dlp_sampler *sampler, const struct dlp_sampler_terms *terms, void *table) {
-        sampler->type = type_of(terms);
+        sampler->type = sampler_type_of(terms);
         sampler->n_positions = sampler->type->n_positions(terms);
         sampler->table = table;
         if (terms->n_samples > 0)

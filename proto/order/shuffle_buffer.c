@@ -5,7 +5,7 @@ void dlp_shuffle_buffer_init(struct dlp_shuffle_buffer *buffer, struct dlp_torch
         *buffer = (struct dlp_shuffle_buffer){ .random = random, .samples = samples, .size = size };
 }
 
-static uint64_t pick(struct dlp_shuffle_buffer *buffer) {
+static uint64_t shuffle_buffer_pick(struct dlp_shuffle_buffer *buffer) {
         uint32_t k = dlp_torch_u32(buffer->random) % buffer->n;
         uint64_t sample = buffer->samples[k];
 
@@ -25,12 +25,12 @@ bool dlp_shuffle_buffer_next(struct dlp_shuffle_buffer *buffer, uint64_t n_known
                 if (wants_two && buffer->n_taken < n_known)
                         buffer->samples[buffer->n++] = buffer->n_taken++;
                 if (buffer->n >= initial) {
-                        *ret_sample = pick(buffer);
+                        *ret_sample = shuffle_buffer_pick(buffer);
                         return true;
                 }
         }
         if (!is_over || buffer->n == 0)
                 return false;
-        *ret_sample = pick(buffer);
+        *ret_sample = shuffle_buffer_pick(buffer);
         return true;
 }

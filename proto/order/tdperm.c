@@ -9,7 +9,7 @@
 #define MULTIPLIER_1 0x9e3779b97f4a7c15ull
 #define MULTIPLIER_2 0xd6e8feb86659fd93ull
 
-static uint64_t round_of(uint64_t half, uint64_t key, uint32_t n_bits) {
+static uint64_t tdperm_round_of(uint64_t half, uint64_t key, uint32_t n_bits) {
         uint64_t mixed = (half ^ key) * MULTIPLIER_1;
 
         mixed ^= mixed >> 32;
@@ -23,8 +23,8 @@ static uint64_t forth(const struct dlp_tdperm *tdperm, uint64_t value) {
         uint64_t high = value >> tdperm->low_bits, low = value & ((1ull << tdperm->low_bits) - 1);
 
         for (unsigned i = 0; i < DLP_TDPERM_ROUNDS; i += 2) {
-                high ^= round_of(low, tdperm->keys[i], tdperm->high_bits);
-                low ^= round_of(high, tdperm->keys[i + 1], tdperm->low_bits);
+                high ^= tdperm_round_of(low, tdperm->keys[i], tdperm->high_bits);
+                low ^= tdperm_round_of(high, tdperm->keys[i + 1], tdperm->low_bits);
         }
         return high << tdperm->low_bits | low;
 }

@@ -6,7 +6,7 @@ import subprocess
 
 # Name, file, what stands there, what stands in its place.
 RULES = [
-    ("a slot is given back only after the copy from it", "next.c",
+    ("a slot is given back only after the copy from it", "cuda_next.c",
      "r = flight_is_copied(flight, &cuda->device, wait, &cuda->why);", "(void)wait; r = 1;"),
     ("a kernel waits for the copy to the stage", "flight.c",
      "cu_result result = driver->stream_wait(device->working, flight->copied, 0);", "cu_result result = CU_SUCCESS;"),
@@ -14,13 +14,13 @@ RULES = [
      "return result == CU_SUCCESS ? driver->stream_wait(device->working, before, 0) : result;", "(void)before; return result;"),
     ("a stage is written only after the kernel has read it", "flight.c",
      "result = driver->stream_wait(device->copying, flight->finished, 0);", "result = CU_SUCCESS;"),
-    ("the trainer's stream waits until the batch is finished", "next.c",
+    ("the trainer's stream waits until the batch is finished", "cuda_next.c",
      "cuda->device.driver->stream_wait(stream, flight->finished, 0)", "0 * (int)(uintptr_t)stream"),
-    ("a release marks where the trainer's stream is", "next.c",
+    ("a release marks where the trainer's stream is", "cuda_next.c",
      "result = driver->event_record(flight->freed, stream);", "(void)stream; result = CU_SUCCESS;"),
-    ("a release waits for the other streams that use the batch", "next.c",
+    ("a release waits for the other streams that use the batch", "cuda_next.c",
      "result = flight_await_users(flight, &cuda->device, stream);", "result = CU_SUCCESS;"),
-    ("another stream waits until the batch is finished", "use.c",
+    ("another stream waits until the batch is finished", "cuda_use.c",
      "result = driver->stream_wait(stream, flight->finished, 0);", "(void)driver; result = CU_SUCCESS;"),
 ]
 

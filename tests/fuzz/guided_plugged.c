@@ -9,9 +9,9 @@
 
 #include "daemon/codec/plugged/plugin_step.h"
 #include "daemon/plugin/plugin.h"
-#include "daemon/plugin/scan.h"
+#include "daemon/plugin/plugin_scan.h"
+#include "daemon/plugin/plugin_wire.h"
 #include "daemon/plugin/scanning.h"
-#include "daemon/plugin/wire.h"
 #include "tests/fuzz/input.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);

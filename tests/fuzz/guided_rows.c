@@ -8,7 +8,7 @@
 
 #include "daemon/decode/decode.h"
 #include "daemon/staging/prepare/transcoder.h"
-#include "proto/jpeg/jpeg.h"
+#include "proto/jpeg/jpeg_rows.h"
 #include "tests/support/jpeg_codes.h"
 #include "tests/support/rows_decoding.h"
 

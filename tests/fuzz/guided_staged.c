@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "daemon/staging/fetch/credentials.h"
-#include "daemon/staging/record/progress.h"
+#include "daemon/staging/record/record_progress.h"
 #include "daemon/staging/record/stamp.h"
 #include "daemon/staging/tree/journal.h"
 #include "proto/base/amounts.h"

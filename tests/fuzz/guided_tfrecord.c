@@ -12,7 +12,7 @@
 #include "daemon/base/protobuf/message_texts.h"
 #include "daemon/data/format.h"
 #include "daemon/data/formats/tfrecord/crc32c.h"
-#include "daemon/data/formats/tfrecord/survey.h"
+#include "daemon/data/formats/tfrecord/tfrecord_survey.h"
 #include "daemon/data/index/index.h"
 #include "daemon/data/looks_like.h"
 #include "proto/base/cleanup.h"

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/staging/origin/unpack.h"
+#include "daemon/staging/origin/origin_unpack.h"
 #include "daemon/staging/plan/plan.h"
 #include "tests/fuzz/folder.h"
 

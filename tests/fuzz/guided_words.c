@@ -6,12 +6,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "client/lib/once/record.h"
+#include "client/lib/once/once_record.h"
 #include "daemon/base/machine/cpus.h"
-#include "daemon/base/machine/memory.h"
-#include "daemon/base/machine/process.h"
+#include "daemon/base/machine/machine_memory.h"
+#include "daemon/base/machine/machine_process.h"
 #include "daemon/staging/nodes/launch_said.h"
-#include "daemon/staging/record/steps.h"
+#include "daemon/staging/record/record_steps.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 

@@ -135,10 +135,10 @@ def _(box):
 def _(box):
     intrinsic = "../../usr/lib/gcc/immintrin.h:_mm256_add_epi32"
     for thread, places, expected in (
-            ("worker-0", ["daemon/decode/jpeg/bits.h:peek", "daemon/decode/jpeg/entropy.c:read_mcu"], "entropy decoding"),
-            ("worker-0", [intrinsic, "daemon/augment/resize/avx2.c:clip", "daemon/augment/resize/avx2.c:column_block"],
+            ("worker-0", ["daemon/decode/jpeg/jpeg_bits.h:peek", "daemon/decode/jpeg/entropy.c:read_mcu"], "entropy decoding"),
+            ("worker-0", [intrinsic, "daemon/augment/resize/resize_avx2.c:clip", "daemon/augment/resize/resize_avx2.c:column_block"],
              "resize: vertical"),
-            ("worker-0", [intrinsic, "daemon/augment/resize/avx2.c:finish"], "rest of resizing"),
+            ("worker-0", [intrinsic, "daemon/augment/resize/resize_avx2.c:finish"], "rest of resizing"),
             ("worker-0", ["daemon/decode/jpeg/kernels_scalar.c:row_420"], "upsampling and colour"),
             ("worker-0", ["daemon/decode/jpeg/kernels_scalar.c:idct_block"], "IDCT"),
             ("worker-0", ["libjpeg.so.62.3.0:[unknown]"], "libjpeg, whatever of it has no name"),

@@ -79,7 +79,7 @@ def _(box):
     release_only()
     root = box.path("root")
     make("install", f"DESTDIR={root}")
-    stager = "usr/sbin/dataloaderd-stage 755" if os.path.exists(os.path.join(ROOT, "daemon/staging/run/main.c")) else ""
+    stager = "usr/sbin/dataloaderd-stage 755" if os.path.exists(os.path.join(ROOT, "daemon/staging/run/stage_main.c")) else ""
     for line in PLACES.replace("MULTIARCH", multiarch()).replace("STAGER", stager).split("\n"):
         if line:
             path, mode = line.split()

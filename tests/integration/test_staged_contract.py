@@ -180,7 +180,7 @@ def _(box):
     stamp = set(re.findall(r"\bFIELD\((\w+), FIELD_", source_text("stamp.c")))
     equal(len(stamp) > 10, True, "fields of the stamp are found")
     equal(documented_fields("The stamp"), stamp, "fields of the stamp")
-    progress = set(re.findall(r"\b(?:TEXT|NUMBER)\((?:progress|node_progress), (\w+)\)", source_text("progress.c")))
+    progress = set(re.findall(r"\b(?:TEXT|NUMBER)\((?:progress|node_progress), (\w+)\)", source_text("record_progress.c")))
     equal(documented_fields("Progress"), progress | {"n_nodes", "nodes"}, "fields of the progress")
     example = re.search(r"```json\n(.*?)\n```", open(PAGE, encoding="utf-8").read(), re.S).group(1)
     equal(set(json.loads(example)), stamp, "the example")

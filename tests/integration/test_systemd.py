@@ -102,7 +102,7 @@ def _(_box):
                        ("TimeoutStopSec", "5"), ("Restart", "on-failure"), ("ProtectSystem", "full")):
         equal(re.findall(rf"^{key}=(.*)$", text, re.M), [value], key)
     seconds = int(re.search(r"^TimeoutStartSec=(\d+)$", text, re.M).group(1))
-    with open(os.path.join(ROOT, "daemon", "staging", "run", "report.c"), encoding="utf-8") as source:
+    with open(os.path.join(ROOT, "daemon", "staging", "run", "stage_report.c"), encoding="utf-8") as source:
         extension = int(re.search(r"#define EXTEND_US +(\d+)", source.read()).group(1))
     equal(1000000 < extension < seconds * 1000000, True, "each second's word gives more than a second")
 

@@ -18,7 +18,7 @@ import re
 import sys
 import tokenize
 
-MEMORY = ("proto/layout.c", "client/lib/ring.c", "client/lib/batch.c", "daemon/collate/")  # slots and their columns
+MEMORY = ("proto/layout.c", "client/lib/client_ring.c", "client/lib/client_batch.c", "daemon/collate/")  # slots and their columns
 FACTORS = r"(?:world|world_size|batch_size|epoch_samples|dataset_samples)\b(?!\s*\()"
 PATH = r"(?<![\w.>])(?:[A-Za-z_][\w\[\]]*(?:\.|->))*"  # what a field hangs on: stream->job->terms.
 CAST = r"(?:\(\w+\)\s*)?"

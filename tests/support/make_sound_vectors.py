@@ -154,7 +154,7 @@ def gain(x, draws, low, high, p=1.0, clamp=False):
 
 
 def normals(key, n):
-    """The noise of steps/noise.c, in float64."""
+    """The noise of steps/sound_noise.c, in float64."""
     blocks = [philox(key, [block, 0, 0, 0]) for block in range(-(-n // 32) * 8)]
     words = numpy.array(blocks, dtype=numpy.uint64).reshape(-1, 8, 4).swapaxes(1, 2).reshape(-1, 2, 8)
     radius = numpy.sqrt(-2 * numpy.log(((words[:, 0] >> 8) + 1) / 2**24))

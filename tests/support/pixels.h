@@ -3,7 +3,7 @@
 #pragma once
 
 #include "daemon/augment/recipe.h"
-#include "daemon/augment/resize/resize.h"
+#include "daemon/augment/resize/resample.h"
 #include "daemon/decode/decode.h"
 
 #include <assert.h>

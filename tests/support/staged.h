@@ -9,7 +9,7 @@
 
 #include "daemon/staging/plan/chunks.h"
 #include "daemon/staging/plan/plan.h"
-#include "daemon/staging/record/place.h"
+#include "daemon/staging/record/record_place.h"
 #include "daemon/staging/tree/tree.h"
 
 #define MIB (1ull << 20)

@@ -7,7 +7,7 @@
  * size, or their files would be far too small. Most photos are 4:2:0, some 4:4:4, grey, progressive or upright, as in
  * real sets; with --baseline none is progressive. Everything is drawn from a counter: the same call gives the same
  * files, whatever the number of threads. The folder appears under its name when it is whole. */
-#include "daemon/augment/resize/resize.h"
+#include "daemon/augment/resize/resample.h"
 #include "daemon/decode/decode.h"
 #include "proto/base/cleanup.h"
 #include "proto/order/philox.h"

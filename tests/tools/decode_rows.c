@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/augment/resize/resize.h"
+#include "daemon/augment/resize/resample.h"
 #include "daemon/decode/decode.h"
 #include "daemon/staging/prepare/transcoder.h"
 #include "proto/base/clock.h"

@@ -25,7 +25,7 @@
 
 #include "daemon/base/thread.h"
 #include "daemon/staging/fetch/fetch.h"
-#include "daemon/staging/fetch/http.h"
+#include "daemon/staging/fetch/fetch_http.h"
 #include "proto/base/cleanup.h"
 
 #define FIELDS_MAX 32

@@ -4,7 +4,7 @@
  * than SIDE is enlarged, and its files are smoother than a camera's. Writes OUT_DIR/class/0.jpg and so on; OUT_DIR must
  * not be there, and appears when it is whole. */
 
-#include "daemon/augment/resize/resize.h"
+#include "daemon/augment/resize/resample.h"
 #include "daemon/decode/decode.h"
 #include "proto/base/cleanup.h"
 #include "tests/support/pixels.h"

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/staging/run/report.h"
+#include "daemon/staging/run/stage_report.h"
 #include "proto/base/clock.h"
 
 #define N_NODES_MAX 2000u

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/staging/fetch/http.h"
+#include "daemon/staging/fetch/fetch_http.h"
 #include "daemon/staging/origin/origin.h"
 #include "daemon/staging/record/origin_kind.h"
 #include "proto/base/cleanup.h"

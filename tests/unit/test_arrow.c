@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "daemon/base/machine/disk.h"
-#include "daemon/data/formats/arrow/table/table.h"
+#include "daemon/data/formats/arrow/table/ipc_table.h"
 #include "daemon/data/formats/differing/columns_map.h"
 #include "daemon/data/formats/differing/number_types.h"
 #include "proto/base/cleanup.h"

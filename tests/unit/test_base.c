@@ -16,7 +16,7 @@
 
 #include "daemon/base/budget.h"
 #include "daemon/base/bytes.h"
-#include "daemon/base/logging/limits.h"
+#include "daemon/base/logging/log_limits.h"
 #include "daemon/base/mailbox.h"
 #include "daemon/base/thread.h"
 #include "proto/base/cleanup.h"

@@ -3,7 +3,7 @@
  *
  * Buffers end where the contract says that reading ends, and are guarded where writing ends, so that a sanitizer, and
  * for writing any build, sees what goes beyond. */
-#include "daemon/decode/jpeg/kernels.h"
+#include "daemon/decode/jpeg/jpeg_kernels.h"
 #include "tests/support/suite.h"
 
 #include <stdio.h> /* for jpeglib.h */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "daemon/staging/plan/chunks.h"
-#include "daemon/staging/record/place.h"
+#include "daemon/staging/record/record_place.h"
 #include "proto/base/cleanup.h"
 #include "tests/support/suite.h"
 

@@ -1,6 +1,6 @@
 /* What is left of a batch's samples to the caller's device, checked before the caller sees it: a daemon that says
  * something else than it promised, or says nonsense, is refused, and nothing outside of the slot is read. */
-#include "client/lib/device/forms.h"
+#include "client/lib/device/device_forms.h"
 #include "tests/support/suite.h"
 
 #include <math.h>

@@ -479,7 +479,7 @@ END_TEST
 
 /* Rows of the table of commands: { "status", "", ... */
 START_TEST(the_manual_has_a_section_for_each_command_and_no_other) {
-        char *source = read_text("client/dlctl/main.c"), *manual = read_text(DLCTL_PAGE), section[64];
+        char *source = read_text("client/dlctl/dlctl_main.c"), *manual = read_text(DLCTL_PAGE), section[64];
         char *at = strstr(source, "COMMANDS[] = {"), *end;
         size_t n = 0, n_sections = 0;
 
@@ -513,7 +513,7 @@ START_TEST(the_manual_has_each_option_of_dataloaderd) {
 END_TEST
 
 #define STAGE_PAGE "client/man/dataloaderd-stage.8"
-#define STAGE_MAIN "daemon/staging/run/options.c"
+#define STAGE_MAIN "daemon/staging/run/stage_options.c"
 
 START_TEST(the_manual_has_each_option_of_dataloaderd_stage) {
         char *source, *literals;

@@ -6,7 +6,7 @@
 
 #include "daemon/staging/prepare/transcoder.h"
 #include "proto/base/cleanup.h"
-#include "proto/jpeg/jpeg.h"
+#include "proto/jpeg/jpeg_rows.h"
 #include "tests/support/jpeg_codes.h"
 #include "tests/support/jpegs.h"
 #include "tests/support/suite.h"

@@ -4,8 +4,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "daemon/augment/operations/jpeg/block.h"
 #include "daemon/augment/operations/jpeg/colors.h"
+#include "daemon/augment/operations/jpeg/jpeg_pixels_block.h"
 #include "proto/order/philox.h"
 #include "tests/support/suite.h"
 

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "daemon/data/dataset.h"
-#include "daemon/data/formats/listing/csv/cell.h"
-#include "daemon/data/formats/listing/csv/scan.h"
+#include "daemon/data/formats/listing/csv/csv_cell.h"
+#include "daemon/data/formats/listing/csv/csv_scan.h"
 #include "proto/base/cleanup.h"
 #include "tests/support/shown_samples.h"
 #include "tests/support/suite.h"

@@ -12,7 +12,7 @@
 #include "daemon/base/machine/disk.h"
 #include "daemon/data/files/cuts.h"
 #include "daemon/data/format.h"
-#include "daemon/data/formats/listing/csv/scan.h"
+#include "daemon/data/formats/listing/csv/csv_scan.h"
 #include "proto/base/cleanup.h"
 #include "tests/support/outcomes.h"
 #include "tests/support/suite.h"

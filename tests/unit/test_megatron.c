@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 #include "daemon/data/format.h"
-#include "daemon/data/formats/megatron/blend.h"
 #include "daemon/data/formats/megatron/gpt_samples.h"
 #include "daemon/data/formats/megatron/gpt_split.h"
 #include "daemon/data/formats/megatron/idx.h"
+#include "daemon/data/formats/megatron/megatron_blend.h"
 #include "proto/base/cleanup.h"
 #include "proto/order/numpy_random.h"
 #include "tests/support/suite.h"

@@ -7,7 +7,7 @@
 
 #include "daemon/base/machine/own_process.h"
 #include "daemon/ctl/metrics/metrics.h"
-#include "daemon/ctl/metrics/text.h"
+#include "daemon/ctl/metrics/metrics_text.h"
 #include "tests/support/suite.h"
 
 static void label_is(const char *before, const char *value, const char *expected) {

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/staging/nodes/moves.h"
+#include "daemon/staging/nodes/nodes_moves.h"
 #include "proto/base/cleanup.h"
 #include "tests/support/suite.h"
 

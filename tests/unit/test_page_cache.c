@@ -2,7 +2,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "daemon/base/machine/memory.h"
+#include "daemon/base/machine/machine_memory.h"
 #include "daemon/pipeline/memory/page_cache.h"
 #include "tests/support/suite.h"
 #include "tests/support/tree.h"

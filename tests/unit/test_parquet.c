@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "daemon/data/formats/parquet/pages/delta.h"
-#include "daemon/data/formats/parquet/pages/reader.h"
-#include "daemon/data/formats/parquet/pages/runs.h"
-#include "daemon/data/formats/parquet/pages/unpack.h"
+#include "daemon/data/formats/parquet/pages/parquet_reader.h"
+#include "daemon/data/formats/parquet/pages/parquet_runs.h"
+#include "daemon/data/formats/parquet/pages/parquet_unpack.h"
 #include "daemon/data/formats/parquet/pages/values.h"
 #include "daemon/data/formats/parquet/thrift.h"
 #include "daemon/data/index/indexing.h"

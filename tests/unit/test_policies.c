@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/augment/operations/aug_mix/draws.h"
+#include "daemon/augment/operations/aug_mix/aug_mix_draws.h"
 #include "daemon/augment/recipe.h"
 #include "daemon/base/stages.h"
 #include "proto/base/cleanup.h"

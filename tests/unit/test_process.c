@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/base/machine/process.h"
+#include "daemon/base/machine/machine_process.h"
 
 static const struct {
         const char *stat;

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/codec/program.h"
+#include "daemon/codec/codec_program.h"
 #include "daemon/codec/steps/own_step.h"
 #include "tests/support/suite.h"
 

@@ -3,7 +3,7 @@
  * Whether they agree with each other is a question for each form that the CPU can run; test_resize_neon.c
  * emulates what it cannot. Vectors with a box are left out: Pillow's resize(box=) looks at pixels
  * outside of the box, ours never does. */
-#include "daemon/augment/resize/resize.h"
+#include "daemon/augment/resize/resample.h"
 #include "proto/order/philox.h"
 #include "tests/support/pixels.h"
 #include "tests/support/vectors.h"

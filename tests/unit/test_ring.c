@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "daemon/base/fair_queue.h"
-#include "daemon/ring/ring.h"
+#include "daemon/ring/batch_ring.h"
 #include "daemon/ring/step_waits.h"
 #include "proto/base/clock.h"
 #include "proto/frame.h"

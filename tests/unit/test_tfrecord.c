@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "daemon/data/formats/tfrecord/crc32c.h"
-#include "daemon/data/formats/tfrecord/survey.h"
+#include "daemon/data/formats/tfrecord/tfrecord_survey.h"
 #include "daemon/data/looks_like.h"
 #include "proto/base/cleanup.h"
 #include "tests/support/ahead_of.h"

@@ -8,7 +8,7 @@
 #include "daemon/base/keyed_hash.h"
 #include "daemon/tokenize/grow.h"
 #include "daemon/tokenize/model.h"
-#include "daemon/tokenize/patterns/pattern.h"
+#include "daemon/tokenize/patterns/token_pattern.h"
 #include "daemon/tokenize/tokenizer.h"
 #include "proto/base/cleanup.h"
 #include "tests/support/suite.h"

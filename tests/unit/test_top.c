@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/dlctl/top/view.h"
+#include "client/dlctl/top/top_view.h"
 #include "tests/support/glances.h"
 #include "tests/support/suite.h"
 

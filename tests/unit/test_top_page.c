@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/dlctl/top/page.h"
+#include "client/dlctl/top/top_page.h"
 #include "tests/support/glances.h"
 #include "tests/support/suite.h"
 

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <pthread.h>
 
-#include "daemon/base/trace.h"
+#include "daemon/base/base_trace.h"
 #include "tests/support/suite.h"
 
 static struct budget budget;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/augment/warp/rows.h"
+#include "daemon/augment/warp/warp_rows.h"
 #include "proto/order/philox.h"
 #include "tests/support/suite.h"
 

@@ -2,7 +2,7 @@
  *
  * Rows are of different lengths, and codes have to be read one after the other, so a thread has a whole row: what a
  * warp's threads do differs only where one of them has a code of more than 9 bits, or ends before the others. */
-#include "client/cuda/jpeg/jpeg.h"
+#include "client/cuda/jpeg/cuda_jpeg.h"
 #include "client/cuda/kernels/kernel.h"
 
 static_assert(sizeof(struct dlp_jpeg_codes) % sizeof(uint32_t) == 0, "tables are copied in whole words");

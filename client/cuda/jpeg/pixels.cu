@@ -2,7 +2,7 @@
  *
  * The arithmetic is that of its SIMD code, which keeps 16 bits of products and sums where the portable code keeps 32:
  * for files that an encoder wrote both are the same, and for all others the daemon's decoder follows the SIMD code. */
-#include "client/cuda/jpeg/jpeg.h"
+#include "client/cuda/jpeg/cuda_jpeg.h"
 #include "client/cuda/kernels/kernel.h"
 
 #define BLOCK 8u /* samples along a side */

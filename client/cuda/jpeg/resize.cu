@@ -1,6 +1,6 @@
 /* client/cuda/jpeg/resize.cu: a box of a picture -> the output's size, to the bits of Pillow: first along rows, then
  * along columns, and each pass is rounded to 8 bits. The weights are integers, which the host makes. */
-#include "client/cuda/jpeg/jpeg.h"
+#include "client/cuda/jpeg/cuda_jpeg.h"
 #include "client/cuda/kernels/kernel.h"
 
 #define CHANNELS  3u

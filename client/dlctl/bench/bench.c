@@ -4,16 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/dlctl/bench/report.h"
+#include "client/dlctl/bench/bench_report.h"
 #include "client/dlctl/control.h"
-#include "client/dlctl/options.h"
+#include "client/dlctl/dlctl_options.h"
 
 #define SECONDS_MAX 3600.0
 
 /* ---- numbers of workers ---------------------------------------------------------------------------------------- */
 
 /* "1,2,4" */
-static int read_numbers(const char *text, uint32_t *ret_numbers, unsigned *ret_n) {
+static int bench_read_numbers(const char *text, uint32_t *ret_numbers, unsigned *ret_n) {
         unsigned n = 0;
 
         for (;;) {
@@ -108,7 +108,7 @@ static int run_each(const struct context *context, const struct dlc_options *opt
         uint32_t numbers[OPTION_LIST_MAX], before;
         unsigned n_numbers = 0;
         Dlp__Reply *reply;
-        int r = read_numbers(text, numbers, &n_numbers), restored;
+        int r = bench_read_numbers(text, numbers, &n_numbers), restored;
 
         if (r == EXIT_DONE)
                 r = set_workers(context, UINT32_MAX, &reply);
@@ -127,7 +127,7 @@ static int run_each(const struct context *context, const struct dlc_options *opt
         return r == EXIT_DONE ? restored : r;
 }
 
-static int check(const struct bench_terms *terms, double seconds) {
+static int bench_check(const struct bench_terms *terms, double seconds) {
         if (!(seconds > 0 && seconds <= SECONDS_MAX))
                 return fail(EXIT_USAGE, "bench: --seconds: %g is not allowed; write a number above 0, at most %.0f",
                             seconds, SECONDS_MAX);
@@ -164,7 +164,7 @@ int bench_run(struct context *context, const struct command *command, int argc, 
         terms.batch_size = (uint32_t)o.batch_size;
         if (terms.gpu_rate > 0 && terms.n_gpus == 0)
                 terms.n_gpus = 1;
-        r = check(&terms, seconds);
+        r = bench_check(&terms, seconds);
         if (r != EXIT_DONE)
                 return r;
         r = control_choose(context, terms.dataset);

@@ -17,7 +17,7 @@
 
 static volatile sig_atomic_t interrupted;
 
-static void on_interrupt(int number) {
+static void measure_on_interrupt(int number) {
         interrupted = 1;
 }
 
@@ -25,8 +25,8 @@ bool measure_is_interrupted(void) {
         return interrupted != 0;
 }
 
-static void catch_interrupts(void) {
-        struct sigaction action = { .sa_handler = on_interrupt }; /* without SA_RESTART: signals end waits */
+static void measure_catch_interrupts(void) {
+        struct sigaction action = { .sa_handler = measure_on_interrupt }; /* without SA_RESTART: signals end waits */
 
         sigaction(SIGINT, &action, NULL);
         sigaction(SIGTERM, &action, NULL);
@@ -60,7 +60,7 @@ struct counted {
         uint32_t n_others;      /* jobs that are shown beside ours */
 };
 
-static int ask_jobs(const struct context *context, const char *name, struct counted *ret_counted) {
+static int measure_ask_jobs(const struct context *context, const char *name, struct counted *ret_counted) {
         Dlp__JobsRequest body = DLP__JOBS_REQUEST__INIT;
         Dlp__Request request = DLP__REQUEST__INIT;
         struct control *control;
@@ -133,7 +133,7 @@ static void show_waiting(void *userdata, const char *text) {
         fprintf(stderr, "dlctl: waiting: %s\n", text);
 }
 
-static void show_progress(struct run *run, uint64_t now) {
+static void measure_show_progress(struct run *run, uint64_t now) {
         double past = seconds_between(run->begin_ns, now);
 
         if (now - run->told_ns < TELL_EVERY_NS || !isatty(STDERR_FILENO))
@@ -151,7 +151,7 @@ static void end_progress(const struct run *run) {
 
 /* The next batch, of the next epoch if one has ended. Returns 0, or a negative errno: -EINTR after a signal, -ENODATA
  * at the end of a stream. */
-static int next(struct run *run, const struct dlc_batch **ret_batch) {
+static int measure_next(struct run *run, const struct dlc_batch **ret_batch) {
         unsigned n_ends = 0;
 
         for (;;) {
@@ -169,7 +169,7 @@ static int next(struct run *run, const struct dlc_batch **ret_batch) {
         }
 }
 
-static uint64_t bytes_of(const struct dlc_batch *batch) {
+static uint64_t measure_bytes_of(const struct dlc_batch *batch) {
         uint64_t n_bytes = 0;
 
         for (uint32_t i = 0; i < batch->n_tensors; i++) {
@@ -194,7 +194,7 @@ static int take_until(struct run *run, uint64_t end, bool is_measured) {
                 const struct dlc_batch *batch;
                 uint64_t before = now;
 
-                r = next(run, &batch);
+                r = measure_next(run, &batch);
                 now = now_ns();
                 if (r < 0)
                         break;
@@ -203,8 +203,8 @@ static int take_until(struct run *run, uint64_t end, bool is_measured) {
                         measured->waited_ns += now - before;
                         measured->n_batches++;
                         measured->n_samples += batch->n_samples;
-                        measured->n_bytes += bytes_of(batch);
-                        show_progress(run, now);
+                        measured->n_bytes += measure_bytes_of(batch);
+                        measure_show_progress(run, now);
                 }
                 dlc_release(run->loader, batch);
         }
@@ -215,7 +215,7 @@ static int take_until(struct run *run, uint64_t end, bool is_measured) {
 static int warm_up(struct run *run) {
         uint64_t opened = now_ns(), longest = (uint64_t)(run->seconds / 4 * 1e9);
         const struct dlc_batch *batch;
-        int r = next(run, &batch);
+        int r = measure_next(run, &batch);
 
         if (r < 0)
                 return r;
@@ -225,13 +225,13 @@ static int warm_up(struct run *run) {
 }
 
 /* Differences of what daemon and library have counted. */
-static int count(struct run *run, const char *job, bool is_end) {
+static int measure_count(struct run *run, const char *job, bool is_end) {
         struct measured *measured = run->measured;
         uint64_t sign = is_end ? 1 : UINT64_MAX; /* at the beginning what has been counted is subtracted */
         struct dlc_diagnosis found;
         struct counted counted;
         struct dlc_stats stats;
-        int r = ask_jobs(run->context, job, &counted);
+        int r = measure_ask_jobs(run->context, job, &counted);
 
         if (r != EXIT_DONE)
                 return r;
@@ -254,7 +254,7 @@ static int count(struct run *run, const char *job, bool is_end) {
         return EXIT_DONE;
 }
 
-static int conclude(struct run *run, int r) {
+static int measure_conclude(struct run *run, int r) {
         if (r == -EINTR || interrupted)
                 return EXIT_INTERRUPTED;
         if (r == -ENODATA && run->measured->n_batches == 0)
@@ -266,16 +266,16 @@ static int run_loop(struct run *run, const char *job) {
         int r = warm_up(run), counted;
 
         if (r < 0)
-                return conclude(run, r);
-        r = count(run, job, false);
+                return measure_conclude(run, r);
+        r = measure_count(run, job, false);
         if (r != EXIT_DONE)
                 return r;
         run->begin_ns = now_ns();
         r = take_until(run, run->begin_ns + (uint64_t)(run->seconds * 1e9), true);
         run->measured->seconds = seconds_between(run->begin_ns, now_ns());
         end_progress(run);
-        counted = count(run, job, true);
-        r = conclude(run, r);
+        counted = measure_count(run, job, true);
+        r = measure_conclude(run, r);
         return r == EXIT_DONE ? counted : r;
 }
 
@@ -287,7 +287,7 @@ int measure(const struct context *context, const struct dlc_options *options, do
         char job[64];
         int r;
 
-        catch_interrupts();
+        measure_catch_interrupts();
         *ret_measured = (struct measured){ 0 };
         snprintf(job, sizeof(job), "bench-%ld@%lld", (long)getpid(), (long long)time(NULL));
         o.job = job;

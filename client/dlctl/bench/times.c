@@ -1,7 +1,7 @@
 #include "client/dlctl/bench/times.h"
 
 /* Below TIMES_STEPS each nanosecond has a bucket; above, each power of two has TIMES_STEPS. */
-static uint32_t bucket_of(uint64_t ns) {
+static uint32_t times_bucket_of(uint64_t ns) {
         uint32_t shift;
 
         if (ns < TIMES_STEPS)
@@ -11,7 +11,7 @@ static uint32_t bucket_of(uint64_t ns) {
 }
 
 /* The middle of a bucket. */
-static double time_of(uint32_t bucket) {
+static double times_time_of(uint32_t bucket) {
         uint32_t shift = bucket / TIMES_STEPS;
 
         if (shift == 0)
@@ -22,7 +22,7 @@ static double time_of(uint32_t bucket) {
 
 void times_add(struct times *times, uint64_t ns) {
         times->n++;
-        times->counts[bucket_of(ns)]++;
+        times->counts[times_bucket_of(ns)]++;
 }
 
 double times_quantile(const struct times *times, double share) {
@@ -32,7 +32,7 @@ double times_quantile(const struct times *times, double share) {
         for (uint32_t i = 0; i < TIMES_BUCKETS && times->n > 0; i++) {
                 n += times->counts[i];
                 if (times->counts[i] > 0 && (double)n >= wanted)
-                        return time_of(i);
+                        return times_time_of(i);
         }
         return 0;
 }

@@ -5,12 +5,12 @@
 #include <string.h>
 
 /* Prints the words of "a|b", or "BASH|ZSH" without brackets, with blanks between them. */
-static void print_choices(const char *choices) {
+static void bash_print_choices(const char *choices) {
         for (; *choices; choices++)
                 putchar(*choices == '|' ? ' ' : *choices);
 }
 
-static void begin(const struct command *commands, size_t n) {
+static void bash_begin(const struct command *commands, size_t n) {
         printf("# bash completion for dlctl; made by: dlctl completion bash\n"
                "_dlctl() {\n"
                "    local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} command= i\n"
@@ -33,7 +33,7 @@ static void begin(const struct command *commands, size_t n) {
         printf("' -- \"$current\")) ;;\n        esac ;;\n");
 }
 
-static void print_argument(const struct option_row *row) {
+static void bash_print_argument(const struct option_row *row) {
         enum argument_kind kind = completion_of_option(row);
 
         if (kind == ARGUMENT_NONE)
@@ -43,7 +43,7 @@ static void print_argument(const struct option_row *row) {
                 printf("|-%c", row->letter);
         if (kind == ARGUMENT_CHOICE) {
                 printf(") COMPREPLY=($(compgen -W '");
-                print_choices(row->argument);
+                bash_print_choices(row->argument);
                 printf("' -- \"$current\")); return ;;\n");
         } else if (kind == ARGUMENT_FILE) {
                 printf(") COMPREPLY=($(compgen -f -- \"$current\")); compopt -o filenames; return ;;\n");
@@ -62,7 +62,7 @@ static void print_operand(const struct command *command) {
                 break;
         case ARGUMENT_CHOICE:
                 printf(" COMPREPLY=($(compgen -W '");
-                print_choices(command->operands);
+                bash_print_choices(command->operands);
                 printf("' -- \"$current\")) ;;\n");
                 break;
         case ARGUMENT_COMMAND:
@@ -73,10 +73,10 @@ static void print_operand(const struct command *command) {
         }
 }
 
-static void print_command(const struct command *command, const struct option_row *rows, size_t n_rows) {
+static void bash_print_command(const struct command *command, const struct option_row *rows, size_t n_rows) {
         printf("    %s)\n        case $previous in\n", command->name);
         for (size_t i = 0; i < n_rows; i++)
-                print_argument(&rows[i]);
+                bash_print_argument(&rows[i]);
         printf("        esac\n        case $current in\n        -*) COMPREPLY=($(compgen -W '");
         for (size_t i = 0; i < n_rows; i++)
                 printf("%s--%s", i > 0 ? " " : "", rows[i].name);
@@ -85,7 +85,7 @@ static void print_command(const struct command *command, const struct option_row
         printf("        esac ;;\n");
 }
 
-static void end(const struct command *commands, size_t n) {
+static void bash_end(const struct command *commands, size_t n) {
         printf("    esac\n}\n"
                "_dlctl_names() {\n"
                "    dlctl --format json \"$1\" 2>/dev/null | sed -n 's/^{\"name\":\"\\([^\"\\\\]*\\)\".*/\\1/p'\n"
@@ -93,4 +93,4 @@ static void end(const struct command *commands, size_t n) {
                "complete -F _dlctl dlctl\n");
 }
 
-const struct completion_shell completion_bash = { "bash", begin, print_command, end };
+const struct completion_shell completion_bash = { "bash", bash_begin, bash_print_command, bash_end };

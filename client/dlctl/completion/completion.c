@@ -7,7 +7,7 @@
 static const struct completion_shell *const SHELLS[] = { &completion_bash, &completion_zsh, &completion_fish };
 #define N_SHELLS (sizeof(SHELLS) / sizeof(SHELLS[0]))
 
-static bool is_one_of(const char *word, const char *const *words) {
+static bool completion_is_one_of(const char *word, const char *const *words) {
         for (; *words; words++)
                 if (strcmp(word, *words) == 0)
                         return true;
@@ -21,7 +21,7 @@ enum argument_kind completion_of_option(const struct option_row *row) {
                 return ARGUMENT_NONE;
         if (strchr(row->argument, '|'))
                 return ARGUMENT_CHOICE;
-        return is_one_of(row->argument, FILES) ? ARGUMENT_FILE : ARGUMENT_ANY;
+        return completion_is_one_of(row->argument, FILES) ? ARGUMENT_FILE : ARGUMENT_ANY;
 }
 
 enum argument_kind completion_of_operand(const struct command *command) {
@@ -33,7 +33,7 @@ enum argument_kind completion_of_operand(const struct command *command) {
                 return ARGUMENT_JOB;
         if (strchr(command->operands, '|'))
                 return ARGUMENT_CHOICE;
-        return is_one_of(command->operands, DATASETS) ? ARGUMENT_DATASET : ARGUMENT_NONE;
+        return completion_is_one_of(command->operands, DATASETS) ? ARGUMENT_DATASET : ARGUMENT_NONE;
 }
 
 void completion_quote(const char *text) {

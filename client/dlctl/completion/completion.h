@@ -4,7 +4,7 @@
  * that a script knows every option as soon as its table has it. */
 #pragma once
 
-#include "client/dlctl/options.h"
+#include "client/dlctl/dlctl_options.h"
 
 /* What an argument is completed with. */
 enum argument_kind {

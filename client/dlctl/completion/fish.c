@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-static void begin(const struct command *commands, size_t n) {
+static void fish_begin(const struct command *commands, size_t n) {
         printf("# fish completion for dlctl; made by: dlctl completion fish\n"
                "function __dlctl_names\n"
                "    dlctl --format json $argv 2>/dev/null | string match -rg '^\\{\"name\":\"([^\"\\\\\\\\]*)\"'\n"
@@ -20,14 +20,14 @@ static void begin(const struct command *commands, size_t n) {
         }
 }
 
-static void print_choices(const char *choices) {
+static void fish_print_choices(const char *choices) {
         printf(" -a '");
         for (; *choices; choices++)
                 putchar(*choices == '|' ? ' ' : *choices);
         putchar('\'');
 }
 
-static void print_command(const struct command *command, const struct option_row *rows, size_t n_rows) {
+static void fish_print_command(const struct command *command, const struct option_row *rows, size_t n_rows) {
         for (size_t i = 0; i < n_rows; i++) {
                 enum argument_kind kind = completion_of_option(&rows[i]);
 
@@ -39,7 +39,7 @@ static void print_command(const struct command *command, const struct option_row
                 else if (kind != ARGUMENT_NONE)
                         printf(" -x");
                 if (kind == ARGUMENT_CHOICE)
-                        print_choices(rows[i].argument);
+                        fish_print_choices(rows[i].argument);
                 printf(" -d ");
                 completion_quote(rows[i].help);
                 putchar('\n');
@@ -55,7 +55,7 @@ static void print_command(const struct command *command, const struct option_row
                 break;
         case ARGUMENT_CHOICE:
                 printf("complete -c dlctl -n '__fish_seen_subcommand_from %s'", command->name);
-                print_choices(command->operands);
+                fish_print_choices(command->operands);
                 putchar('\n');
                 break;
         case ARGUMENT_COMMAND:
@@ -67,7 +67,7 @@ static void print_command(const struct command *command, const struct option_row
         }
 }
 
-static void end(const struct command *commands, size_t n) {
+static void fish_end(const struct command *commands, size_t n) {
 }
 
-const struct completion_shell completion_fish = { "fish", begin, print_command, end };
+const struct completion_shell completion_fish = { "fish", fish_begin, fish_print_command, fish_end };

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* A text inside single quotes, where _arguments and _describe give a meaning to brackets and colons. */
-static void print_text(const char *text) {
+static void zsh_print_text(const char *text) {
         for (; *text; text++) {
                 if (strchr("[]:\\", *text))
                         putchar('\\');
@@ -16,14 +16,14 @@ static void print_text(const char *text) {
         }
 }
 
-static void print_choices(const char *choices) {
+static void zsh_print_choices(const char *choices) {
         putchar('(');
         for (; *choices; choices++)
                 putchar(*choices == '|' ? ' ' : *choices);
         putchar(')');
 }
 
-static void begin(const struct command *commands, size_t n) {
+static void zsh_begin(const struct command *commands, size_t n) {
         printf("#compdef dlctl\n"
                "# zsh completion for dlctl; made by: dlctl completion zsh\n"
                "_dlctl_names() {\n"
@@ -38,7 +38,7 @@ static void begin(const struct command *commands, size_t n) {
                "    commands=(\n");
         for (size_t i = 0; i < n; i++) {
                 printf("        '%s:", commands[i].name);
-                print_text(commands[i].summary);
+                zsh_print_text(commands[i].summary);
                 printf("'\n");
         }
         printf("    )\n"
@@ -62,21 +62,21 @@ static void print_option(const struct option_row *row) {
                 printf(" \\\n        '(-%c --%s)'{-%c,--%s}'[", row->letter, row->name, row->letter, row->name);
         else
                 printf(" \\\n        '%s--%s[", row->kind == OPTION_LIST ? "*" : "", row->name);
-        print_text(row->help);
+        zsh_print_text(row->help);
         putchar(']');
         if (kind != ARGUMENT_NONE) {
                 putchar(':');
-                print_text(row->argument);
+                zsh_print_text(row->argument);
                 putchar(':');
         }
         if (kind == ARGUMENT_FILE)
                 printf("_files");
         if (kind == ARGUMENT_CHOICE)
-                print_choices(row->argument);
+                zsh_print_choices(row->argument);
         putchar('\'');
 }
 
-static void print_command(const struct command *command, const struct option_row *rows, size_t n_rows) {
+static void zsh_print_command(const struct command *command, const struct option_row *rows, size_t n_rows) {
         printf("    %s)\n        _arguments", command->name);
         for (size_t i = 0; i < n_rows; i++)
                 print_option(&rows[i]);
@@ -89,7 +89,7 @@ static void print_command(const struct command *command, const struct option_row
                 break;
         case ARGUMENT_CHOICE:
                 printf(" \\\n        '1:word:");
-                print_choices(command->operands);
+                zsh_print_choices(command->operands);
                 putchar('\'');
                 break;
         case ARGUMENT_COMMAND:
@@ -101,9 +101,9 @@ static void print_command(const struct command *command, const struct option_row
         printf(" ;;\n");
 }
 
-static void end(const struct command *commands, size_t n) {
+static void zsh_end(const struct command *commands, size_t n) {
         printf("    esac\n}\n"
                "if [[ $zsh_eval_context[-1] == loadautofunc ]]; then _dlctl \"$@\"; else compdef _dlctl dlctl; fi\n");
 }
 
-const struct completion_shell completion_zsh = { "zsh", begin, print_command, end };
+const struct completion_shell completion_zsh = { "zsh", zsh_begin, zsh_print_command, zsh_end };

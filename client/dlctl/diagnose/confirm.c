@@ -29,7 +29,7 @@ struct course {
         uint32_t moved;               /* how much had come by then */
 };
 
-static int ask(const struct course *course, uint32_t n_batches, bool end, Dlp__Reply **ret_reply) {
+static int confirm_ask(const struct course *course, uint32_t n_batches, bool end, Dlp__Reply **ret_reply) {
         Dlp__ReplayRequest body = DLP__REPLAY_REQUEST__INIT;
         Dlp__Request request = DLP__REQUEST__INIT;
 
@@ -43,7 +43,7 @@ static int ask(const struct course *course, uint32_t n_batches, bool end, Dlp__R
 
 static int end_early(const struct course *course) {
         Dlp__Reply *reply;
-        int r = ask(course, 0, true, &reply);
+        int r = confirm_ask(course, 0, true, &reply);
 
         if (r == EXIT_DONE)
                 dlp__reply__free_unpacked(reply, NULL);
@@ -63,7 +63,7 @@ static bool is_serving(const Dlp__ReplayReply *replay) {
         return strcmp(replay->state, "serving") == 0 || strcmp(replay->state, "done") == 0;
 }
 
-static void show(const char *name, const Dlp__ReplayReply *replay) {
+static void confirm_show(const char *name, const Dlp__ReplayReply *replay) {
         struct dlp_progress progress = { .unit = "batches", .seconds_left = -1 };
 
         snprintf(progress.phase, sizeof(progress.phase), "%s",
@@ -74,7 +74,7 @@ static void show(const char *name, const Dlp__ReplayReply *replay) {
 }
 
 /* Has nothing come for too long, or has the trainer had its time? */
-static bool is_too_late(struct course *course, const Dlp__ReplayReply *replay) {
+static bool confirm_is_too_late(struct course *course, const Dlp__ReplayReply *replay) {
         uint64_t now = clock_now_ns();
         uint32_t moved = replay->n_kept + replay->n_least + (is_serving(replay) ? 1 : 0);
 
@@ -87,7 +87,7 @@ static bool is_too_late(struct course *course, const Dlp__ReplayReply *replay) {
                (course->serving_ns != 0 && now - course->serving_ns > SERVING_NS);
 }
 
-static int look(struct course *course, struct jobs_seen *looks) {
+static int confirm_look(struct course *course, struct jobs_seen *looks) {
         struct jobs_seen now;
         int r = jobs_seen_ask(course->control, &now);
 
@@ -100,22 +100,22 @@ static int look(struct course *course, struct jobs_seen *looks) {
 
 /* Looks on while the ranks are served again. The look of the turn before counts if at least one more batch was still to
  * come after it. */
-static int turn(struct course *course, bool *ret_is_over) {
+static int confirm_turn(struct course *course, bool *ret_is_over) {
         struct jobs_seen now = { 0 };
         Dlp__Reply *reply = NULL;
         const Dlp__ReplayReply *replay;
         int r = EXIT_DONE;
 
         if (course->first.n_pages > 0)
-                r = look(course, &now);
+                r = confirm_look(course, &now);
         if (r == EXIT_DONE)
-                r = ask(course, 0, false, &reply);
+                r = confirm_ask(course, 0, false, &reply);
         if (r != EXIT_DONE) {
                 jobs_seen_free(&now);
                 return r;
         }
         replay = reply->replay;
-        show(course->job->name, replay);
+        confirm_show(course->job->name, replay);
         if (now.n_pages > 0 && replay->n_most < replay->n_total) {
                 jobs_seen_free(&course->last);
                 course->last = now;
@@ -123,12 +123,12 @@ static int turn(struct course *course, bool *ret_is_over) {
                 jobs_seen_free(&now);
         }
         if (course->first.n_pages == 0 && replay->n_least * WARM_UP >= replay->n_total && replay->n_least > 0)
-                r = look(course, &course->first);
+                r = confirm_look(course, &course->first);
         *ret_is_over = strcmp(replay->state, "done") == 0 && replay->n_least >= replay->n_total;
         if (r == EXIT_DONE && replay->end[0] && course->last.n_pages == 0) {
                 waiting_end();
                 r = fail(EXIT_REFUSED, "diagnose: cannot be confirmed: %s", replay->end);
-        } else if (r == EXIT_DONE && !*ret_is_over && (patience_is_over() || is_too_late(course, replay))) {
+        } else if (r == EXIT_DONE && !*ret_is_over && (patience_is_over() || confirm_is_too_late(course, replay))) {
                 r = end_early(course);
                 *ret_is_over = true;
         }
@@ -137,7 +137,7 @@ static int turn(struct course *course, bool *ret_is_over) {
 }
 
 /* Two looks, both while all ranks were served again, give a verdict of that time alone. */
-static int judge(const struct course *course, struct confirmation *confirmation) {
+static int confirm_judge(const struct course *course, struct confirmation *confirmation) {
         struct look before, now;
         struct verdict verdict;
 
@@ -174,7 +174,7 @@ int confirm_run(struct control *control, const Dlp__Job *job, const struct verdi
         if (!(verdict->demand > 0) || verdict->limit == VERDICT_NOTHING_YET)
                 return fail(EXIT_REFUSED, "diagnose: nothing was predicted that could be confirmed: %s",
                             verdict->sentence);
-        r = ask(&course, n_wanted, false, &reply);
+        r = confirm_ask(&course, n_wanted, false, &reply);
         if (r != EXIT_DONE)
                 return r;
         dlp__reply__free_unpacked(reply, NULL);
@@ -182,13 +182,13 @@ int confirm_run(struct control *control, const Dlp__Job *job, const struct verdi
                 fprintf(stderr, "dlctl: serving each rank its latest batches again, %u in all\n", n_wanted);
         while (r == EXIT_DONE && !is_over) {
                 patience_tick();
-                r = turn(&course, &is_over);
+                r = confirm_turn(&course, &is_over);
         }
         waiting_end();
         if (r == EXIT_DONE && patience_is_over())
                 r = EXIT_INTERRUPTED;
         if (r == EXIT_DONE)
-                r = judge(&course, &confirmation);
+                r = confirm_judge(&course, &confirmation);
         jobs_seen_free(&course.first);
         jobs_seen_free(&course.last);
         if (r != EXIT_DONE)

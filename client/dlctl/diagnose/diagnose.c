@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "client/dlctl/diagnose/confirm.h"
+#include "client/dlctl/diagnose/diagnose_record.h"
 #include "client/dlctl/diagnose/job_name.h"
 #include "client/dlctl/diagnose/patience.h"
-#include "client/dlctl/diagnose/record.h"
-#include "client/dlctl/options.h"
+#include "client/dlctl/dlctl_options.h"
 #include "client/dlctl/waiting.h"
 #include "proto/base/clock.h"
 
@@ -41,8 +41,8 @@ struct wish {
         bool confirms;
 };
 
-static int judge(const struct jobs_seen *before, const struct look *now, struct control *control,
-                 const struct wish *wish, cJSON *list) {
+static int diagnose_judge(const struct jobs_seen *before, const struct look *now, struct control *control,
+                          const struct wish *wish, cJSON *list) {
         cJSON *record = list_record(list);
         struct confirmation confirmation;
         struct verdict verdict;
@@ -72,7 +72,7 @@ static int judge_all(const struct jobs_seen *before, struct control *control, co
                 struct look look = jobs_seen_at(&now, i);
 
                 if (!wish->name || strcmp(look.job->name, wish->name) == 0)
-                        refused = judge(before, &look, control, wish, list);
+                        refused = diagnose_judge(before, &look, control, wish, list);
         }
         if (wish->name && !list->child)
                 r = fail(EXIT_REFUSED, "diagnose: the job \"%.128s\" has ended meanwhile", wish->name);
@@ -89,7 +89,7 @@ static int check_confirms(const struct jobs_seen *jobs, const struct wish *wish)
                     jobs_seen_count(jobs));
 }
 
-static int look_on(const struct context *context, struct control *control, const struct wish *wish) {
+static int diagnose_look_on(const struct context *context, struct control *control, const struct wish *wish) {
         static const char *const COLUMNS[] = { "name", "dataset", "user", NULL };
         cJSON *record = record_new(), *list = record_list(record, "jobs");
         struct jobs_seen before;
@@ -131,7 +131,7 @@ int diagnose_run(struct context *context, const struct command *command, int arg
                 return r;
         patience_begin();
         wish.name = optind < argc ? argv[optind] : NULL;
-        r = look_on(context, control, &wish);
+        r = diagnose_look_on(context, control, &wish);
         control_close(control);
         return r;
 }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int ask_page(struct control *control, uint32_t first, Dlp__Reply **ret_reply) {
+static int jobs_seen_ask_page(struct control *control, uint32_t first, Dlp__Reply **ret_reply) {
         Dlp__JobsRequest body = DLP__JOBS_REQUEST__INIT;
         Dlp__Request request = DLP__REQUEST__INIT;
 
@@ -33,7 +33,7 @@ int jobs_seen_ask(struct control *control, struct jobs_seen *ret_jobs) {
         *ret_jobs = (struct jobs_seen){ 0 };
         do {
                 first = next;
-                r = ask_page(control, first, &page);
+                r = jobs_seen_ask_page(control, first, &page);
                 if (r == EXIT_DONE) {
                         next = page->jobs->next;
                         r = jobs_seen_add(ret_jobs, page);

@@ -8,12 +8,12 @@
 
 static volatile sig_atomic_t interrupted;
 
-static void on_interrupt(int number) {
+static void patience_on_interrupt(int number) {
         interrupted = 1;
 }
 
 void patience_begin(void) {
-        struct sigaction action = { .sa_handler = on_interrupt }; /* without SA_RESTART: signals end waits */
+        struct sigaction action = { .sa_handler = patience_on_interrupt }; /* without SA_RESTART: signals end waits */
 
         sigaction(SIGINT, &action, NULL);
         sigaction(SIGTERM, &action, NULL);

@@ -25,7 +25,7 @@ void inquiry_connected(struct inquiry *inquiry, int r, const struct why *reason)
 }
 
 /* A loader would be told to attach again; here it is enough to say that the daemon has gone. */
-static int lost(struct inquiry *inquiry, int r, const struct why *reason) {
+static int inquiry_lost(struct inquiry *inquiry, int r, const struct why *reason) {
         const struct dli_connection *connection = &inquiry->connection;
 
         if (connection->farewell.text[0])
@@ -39,7 +39,7 @@ static int lost(struct inquiry *inquiry, int r, const struct why *reason) {
         return r;
 }
 
-static int ask(struct inquiry *inquiry, uint64_t now_ns) {
+static int inquiry_ask(struct inquiry *inquiry, uint64_t now_ns) {
         Dlp__StatusRequest status = DLP__STATUS_REQUEST__INIT;
         Dlp__JobsRequest jobs = DLP__JOBS_REQUEST__INIT;
         Dlp__DatasetsRequest datasets = DLP__DATASETS_REQUEST__INIT;
@@ -71,7 +71,7 @@ static int ask(struct inquiry *inquiry, uint64_t now_ns) {
         }
         inquiry->asked_ns = now_ns;
         r = dli_connection_send(&inquiry->connection, &request, &reason);
-        return r < 0 ? lost(inquiry, r, &reason) : 0;
+        return r < 0 ? inquiry_lost(inquiry, r, &reason) : 0;
 }
 
 /* The first one that is wanted; 1: there is none. */
@@ -79,7 +79,7 @@ static int ask_first(struct inquiry *inquiry, uint64_t now_ns) {
         inquiry->page = 0;
         for (inquiry->question = ASK_STATUS; inquiry->question < N_QUESTIONS; inquiry->question++)
                 if (inquiry->wanted[inquiry->question])
-                        return ask(inquiry, now_ns);
+                        return inquiry_ask(inquiry, now_ns);
         inquiry->is_asking = false;
         return 1;
 }
@@ -110,7 +110,7 @@ int inquiry_take(struct inquiry *inquiry, Dlp__Reply **ret_reply) {
                 return 0;
         if (!inquiry->is_asking) {
                 r = dli_connection_drain(&inquiry->connection, &reason);
-                return r < 0 ? lost(inquiry, r, NULL) : 0;
+                return r < 0 ? inquiry_lost(inquiry, r, NULL) : 0;
         }
         r = dli_connection_answer(&inquiry->connection, 0, &reason, &reply, NULL, 0);
         if (r == -ETIMEDOUT || r == -EINTR)
@@ -120,7 +120,7 @@ int inquiry_take(struct inquiry *inquiry, Dlp__Reply **ret_reply) {
                 r = why_set(&reason, -EPROTO, "the daemon at %s answered another question", inquiry->connection.path);
         }
         if (r != 0)
-                return lost(inquiry, r < 0 ? r : -EPROTO, r == -ECONNRESET ? NULL : &reason);
+                return inquiry_lost(inquiry, r < 0 ? r : -EPROTO, r == -ECONNRESET ? NULL : &reason);
         *ret_reply = reply;
         return 1;
 }
@@ -128,7 +128,7 @@ int inquiry_take(struct inquiry *inquiry, Dlp__Reply **ret_reply) {
 int inquiry_proceed(struct inquiry *inquiry, uint64_t next, uint64_t now_ns) {
         if (inquiry_has_page(inquiry, next)) {
                 inquiry->page = next;
-                return ask(inquiry, now_ns);
+                return inquiry_ask(inquiry, now_ns);
         }
         inquiry->wanted[inquiry->question] = false;
         return ask_first(inquiry, now_ns);

@@ -91,7 +91,7 @@ static size_t pass_stderr(struct keeper *keeper) {
         return (size_t)n;
 }
 
-static void reap(struct keeper *keeper) {
+static void once_command_reap(struct keeper *keeper) {
         pid_t pid;
         int status;
 
@@ -103,13 +103,13 @@ static void reap(struct keeper *keeper) {
         }
 }
 
-static void take_signal(struct keeper *keeper) {
+static void once_command_take_signal(struct keeper *keeper) {
         struct signalfd_siginfo info;
 
         if (read(keeper->signal_fd, &info, sizeof(info)) != sizeof(info))
                 return;
         if (info.ssi_signo == SIGCHLD)
-                reap(keeper);
+                once_command_reap(keeper);
         else if (was_sent(&info) && (pid_t)info.ssi_pid == keeper->parent && !keeper->has_ended)
                 kill(keeper->command, (int)info.ssi_signo);
 }
@@ -135,7 +135,7 @@ static bool kill_children(void) {
 
 /* Kills until nothing is left: a process that hangs in the kernel may still write, so this waits for it, however
  * long. */
-static void kill_all(const struct keeper *keeper) {
+static void once_command_kill_all(const struct keeper *keeper) {
         bool is_complete = true;
         pid_t pid;
 
@@ -151,7 +151,7 @@ static void kill_all(const struct keeper *keeper) {
         }
 }
 
-static void tell(struct keeper *keeper) {
+static void once_command_tell(struct keeper *keeper) {
         /* Reads the last output. A process that the command left running may hold the other end, so do not wait for its
          * end. */
         while (keeper->error_fd >= 0 && pass_stderr(keeper) > 0)
@@ -164,7 +164,7 @@ static void tell(struct keeper *keeper) {
                 _exit(1);
 }
 
-static void keep(struct keeper *keeper) {
+static void once_command_keep(struct keeper *keeper) {
         enum {
                 PARENT,
                 SIGNALS,
@@ -183,15 +183,15 @@ static void keep(struct keeper *keeper) {
                 if (fds[ERRORS].revents)
                         pass_stderr(keeper);
                 if (fds[SIGNALS].revents)
-                        take_signal(keeper);
+                        once_command_take_signal(keeper);
                 if (fds[PARENT].revents & (POLLERR | POLLHUP)) {
-                        kill_all(keeper);
+                        once_command_kill_all(keeper);
                         _exit(1);
                 }
         }
         if (keeper->report.status != 0)
-                kill_all(keeper); /* leftovers must not disturb the next attempt */
-        tell(keeper);
+                once_command_kill_all(keeper); /* leftovers must not disturb the next attempt */
+        once_command_tell(keeper);
         _exit(0);
 }
 
@@ -220,7 +220,7 @@ static void become_keeper(char *const *arguments, int report_fd, pid_t parent, c
         close(error_fds[1]);
         keeper.error_fd = error_fds[0];
         fcntl(keeper.error_fd, F_SETFL, O_NONBLOCK);
-        keep(&keeper);
+        once_command_keep(&keeper);
 }
 
 /* ---- the parent ---------------------------------------------------------------------------------------------- */

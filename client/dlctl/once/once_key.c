@@ -38,7 +38,8 @@ static int update_file(EVP_MD_CTX *hash, const char *path) {
         return n == 0 && EVP_DigestUpdate(hash, &n_bytes, sizeof(n_bytes)) == 1 ? 0 : EXIT_REFUSED;
 }
 
-static int update(EVP_MD_CTX *hash, char *const *arguments, const char *key, const struct option_list *inputs) {
+static int once_key_update(EVP_MD_CTX *hash, char *const *arguments, const char *key,
+                           const struct option_list *inputs) {
         bool ok = true;
         int r = 0;
 
@@ -58,7 +59,7 @@ int once_key(char *const *arguments, const char *key, const struct option_list *
         if (!hash || EVP_DigestInit_ex(hash, EVP_sha256(), NULL) != 1)
                 r = fail(EXIT_REFUSED, "once: SHA-256 is not available");
         else
-                r = update(hash, arguments, key, inputs);
+                r = once_key_update(hash, arguments, key, inputs);
         if (r == 0 && EVP_DigestFinal_ex(hash, digest, NULL) != 1)
                 r = fail(EXIT_REFUSED, "once: SHA-256 is not available");
         EVP_MD_CTX_free(hash);

@@ -1,7 +1,7 @@
 /* dlctl/once/once_key.h: what a command depends on, as 64 hexadecimal digits. */
 #pragma once
 
-#include "client/dlctl/options.h"
+#include "client/dlctl/dlctl_options.h"
 
 #define ONCE_KEY_SIZE 65u /* with NUL */
 

@@ -1,7 +1,7 @@
 /* dlctl/orders/given.h: columns out of files, as --column NAME=FILE gives them, for a loader. */
 #pragma once
 
-#include "client/dlctl/options.h"
+#include "client/dlctl/dlctl_options.h"
 #include "client/include/dlclient.h"
 
 struct given {

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "client/dlctl/control.h"
-#include "client/dlctl/options.h"
+#include "client/dlctl/dlctl_options.h"
 #include "client/dlctl/samples/sample.h"
 #include "client/dlctl/waiting.h"
 #include "client/include/dlclient.h"
@@ -28,7 +28,7 @@
 
 static volatile sig_atomic_t interrupted;
 
-static void on_interrupt(int number) {
+static void check_steps_on_interrupt(int number) {
         interrupted = 1;
 }
 
@@ -143,7 +143,7 @@ static void name_job(const char *which, char *name, size_t size) {
         snprintf(name, size, "check-steps-%s-%ld@%lld", which, (long)getpid(), (long long)time(NULL));
 }
 
-static int read_first(struct check *check) {
+static int check_steps_read_first(struct check *check) {
         struct dlc_options options = check->options;
         char job[96];
 
@@ -181,7 +181,7 @@ static int read_dealt(struct check *check) {
 
 /* For steps that mix the samples of a batch, and streams, which have one order: in the same batches, into fewer slots.
  */
-static int read_again(struct check *check) {
+static int check_steps_read_again(struct check *check) {
         struct dlc_options options = check->options;
         char job[96];
 
@@ -220,7 +220,7 @@ static size_t drop_further(struct pair *pairs, size_t n_all) {
 }
 
 /* The samples of both, in the sequence of their numbers. Returns NULL without memory. */
-static struct pair *match(const struct reading readings[2], size_t *ret_n) {
+static struct pair *check_steps_match(const struct reading readings[2], size_t *ret_n) {
         struct pair *pairs = calloc(readings[0].n + readings[1].n + 1, sizeof(*pairs));
         size_t n_all = 0, n = 0;
 
@@ -269,10 +269,10 @@ static bool describe_pair(const struct reading *reading, const struct pair *pair
 }
 
 /* Prints the record, and which samples differ. Returns an exit code. */
-static int conclude(const struct check *check, enum output_format format) {
+static int check_steps_conclude(const struct check *check, enum output_format format) {
         const struct reading *first = &check->readings[0];
         size_t n_pairs = 0, n_different = 0;
-        struct pair *pairs = match(check->readings, &n_pairs);
+        struct pair *pairs = check_steps_match(check->readings, &n_pairs);
         cJSON *record, *list, *row;
         char text[256];
 
@@ -314,19 +314,20 @@ static int conclude(const struct check *check, enum output_format format) {
 /* ---- the command --------------------------------------------------------------------------------------------- */
 
 static int check_run(struct check *check, enum output_format format) {
-        struct sigaction action = { .sa_handler = on_interrupt }; /* without SA_RESTART: signals end waits */
+        struct sigaction action = { .sa_handler =
+                                            check_steps_on_interrupt }; /* without SA_RESTART: signals end waits */
         int code;
 
         sigaction(SIGINT, &action, NULL);
         if (sample_printer_new(format, &check->printer) < 0)
                 return fail(EXIT_REFUSED, "no memory, or no SHA-256 in libcrypto");
-        code = read_first(check);
+        code = check_steps_read_first(check);
         if (code == EXIT_DONE && check->readings[0].n == 0)
                 code = fail(EXIT_REFUSED, "not one sample came through the pipeline; dlctl errors says why");
         if (code == EXIT_DONE)
-                code = check->same_batches ? read_again(check) : read_dealt(check);
+                code = check->same_batches ? check_steps_read_again(check) : read_dealt(check);
         if (code == EXIT_DONE)
-                code = conclude(check, format);
+                code = check_steps_conclude(check, format);
         sample_printer_free(check->printer);
         reading_free(&check->readings[0]);
         reading_free(&check->readings[1]);

@@ -70,8 +70,8 @@ static uint32_t contiguous_from(const struct dlc_tensor *tensor, uint64_t *ret_n
 }
 
 /* Hashes dimensions `dim` .. `end`-1 piece by piece; the depth is DLP_DIMS_MAX at most. */
-static bool update(EVP_MD_CTX *hash, const struct dlc_tensor *tensor, uint32_t idx_sample, const uint8_t *bytes,
-                   uint32_t dim, uint32_t end, uint64_t n_piece_bytes) {
+static bool sample_update(EVP_MD_CTX *hash, const struct dlc_tensor *tensor, uint32_t idx_sample, const uint8_t *bytes,
+                          uint32_t dim, uint32_t end, uint64_t n_piece_bytes) {
         int64_t first, n;
 
         if (dim >= end)
@@ -81,7 +81,8 @@ static bool update(EVP_MD_CTX *hash, const struct dlc_tensor *tensor, uint32_t i
         if (dim + 1 == end && (uint64_t)tensor->strides[dim] == n_piece_bytes)
                 return EVP_DigestUpdate(hash, bytes, (uint64_t)n * n_piece_bytes) == 1;
         for (int64_t i = 0; i < n; i++)
-                if (!update(hash, tensor, idx_sample, bytes + i * tensor->strides[dim], dim + 1, end, n_piece_bytes))
+                if (!sample_update(hash, tensor, idx_sample, bytes + i * tensor->strides[dim], dim + 1, end,
+                                   n_piece_bytes))
                         return false;
         return true;
 }
@@ -122,8 +123,8 @@ bool sample_hash(struct sample_printer *printer, const struct dlc_tensor *tensor
                                       tensor->places[idx_sample].n_bytes) == 1;
         } else {
                 end = contiguous_from(tensor, &n_bytes);
-                ok = update(printer->hash, tensor, idx_sample, data + (int64_t)idx_sample * tensor->strides[0], 1, end,
-                            n_bytes);
+                ok = sample_update(printer->hash, tensor, idx_sample, data + (int64_t)idx_sample * tensor->strides[0],
+                                   1, end, n_bytes);
         }
         return ok && EVP_DigestFinal_ex(printer->hash, ret_hash, NULL) == 1;
 }
@@ -152,7 +153,7 @@ static double from_float16(uint16_t bits) {
         return sign * __builtin_ldexp(fraction + 1024, exponent - 25);
 }
 
-static double from_bfloat16(uint16_t bits) {
+static double sample_from_bfloat16(uint16_t bits) {
         uint32_t wide = (uint32_t)bits << 16;
         float value;
 
@@ -207,7 +208,7 @@ void sample_print_value(struct text *text, uint32_t dtype, const void *bytes) {
                 text_double(text, from_float16(value.u16));
                 break;
         case DLC_BFLOAT16:
-                text_double(text, from_bfloat16(value.u16));
+                text_double(text, sample_from_bfloat16(value.u16));
                 break;
         case DLC_FLOAT32:
                 text_double(text, (double)value.f32);
@@ -224,7 +225,7 @@ void sample_print_value(struct text *text, uint32_t dtype, const void *bytes) {
 
 /* Prints a sample's shape: the tensor's without the batch dimension. In a ragged tensor the first one may be the
  * sample's own, and what was padded is so. */
-static void print_shape(struct text *text, const struct dlc_tensor *tensor, uint32_t idx_sample) {
+static void sample_print_shape(struct text *text, const struct dlc_tensor *tensor, uint32_t idx_sample) {
         struct texts texts;
         int64_t first;
 
@@ -315,14 +316,14 @@ static bool print_field(struct sample_printer *printer, const struct dlc_tensor 
                 text_string(text, ":{\"dtype\":\"");
                 text_string(text, dlc_dtype_name(tensor->dtype));
                 text_string(text, "\",\"shape\":");
-                print_shape(text, tensor, idx_sample);
+                sample_print_shape(text, tensor, idx_sample);
         } else {
                 text_string(text, "  ");
                 text_string(text, tensor->name);
                 text_string(text, " ");
                 text_string(text, dlc_dtype_name(tensor->dtype));
                 if (!is_scalar(tensor))
-                        print_shape(text, tensor, idx_sample);
+                        sample_print_shape(text, tensor, idx_sample);
         }
         if (is_scalar(tensor)) {
                 text_string(text, json ? ",\"value\":" : " ");
@@ -345,8 +346,8 @@ static bool print_field(struct sample_printer *printer, const struct dlc_tensor 
         return true;
 }
 
-static void print_place(struct sample_printer *printer, const struct dlc_batch *batch, uint32_t idx_sample,
-                        struct text *text) {
+static void sample_print_place(struct sample_printer *printer, const struct dlc_batch *batch, uint32_t idx_sample,
+                               struct text *text) {
         bool json = printer->format == OUTPUT_JSON;
 
         text_string(text, json ? "{\"epoch\":" : "epoch ");
@@ -384,7 +385,7 @@ int sample_print_batch(struct sample_printer *printer, struct dlc_loader *loader
         bool json = printer->format == OUTPUT_JSON;
 
         for (uint32_t i = 0; i < batch->n_samples; i++) {
-                print_place(printer, batch, i, text);
+                sample_print_place(printer, batch, i, text);
                 text_string(text, json ? ",\"fields\":{" : "");
                 for (uint32_t k = 0, n_printed = 0; k < batch->n_tensors; k++) {
                         if (batch->tensors[k].is_whole && !batch->tensors[k].places)

@@ -1,8 +1,8 @@
 /* dlctl/samples/sample.h: a sample as a line. */
 #pragma once
 
+#include "client/dlctl/dlctl_text.h"
 #include "client/dlctl/output.h"
-#include "client/dlctl/text.h"
 #include "client/include/dlclient.h"
 #include "proto/base/texts.h"
 

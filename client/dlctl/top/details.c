@@ -3,11 +3,11 @@
 #include <string.h>
 
 #include "client/dlctl/diagnose/confirming.h"
-#include "client/dlctl/top/amounts.h"
 #include "client/dlctl/top/room.h"
-#include "client/dlctl/top/view.h"
-#include "client/dlctl/top/words.h"
-#include "client/lib/progress.h"
+#include "client/dlctl/top/top_amounts.h"
+#include "client/dlctl/top/top_view.h"
+#include "client/dlctl/top/top_words.h"
+#include "client/lib/client_progress.h"
 #include "proto/base/amounts.h"
 
 #define LABEL_COLUMNS 12u

@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/dlctl/top/amounts.h"
-#include "client/dlctl/top/view.h"
-#include "client/lib/progress.h"
+#include "client/dlctl/top/top_amounts.h"
+#include "client/dlctl/top/top_view.h"
+#include "client/lib/client_progress.h"
 #include "proto/base/amounts.h"
 #include "proto/base/shorten.h"
 
@@ -21,11 +21,11 @@ struct head {
         void *arg;
 };
 
-static void begin(struct head *head) {
+static void head_begin(struct head *head) {
         line_begin(&head->line, head->view->n_columns, head->view->utf8);
 }
 
-static void end(struct head *head) {
+static void head_end(struct head *head) {
         if (head->n_left == 0)
                 return;
         head->n_left--;
@@ -42,17 +42,17 @@ static size_t n_ranks(const struct rates *rates) {
         return n;
 }
 
-static const char *plural(size_t n) {
+static const char *head_plural(size_t n) {
         return n == 1 ? "" : "s";
 }
 
-static void add_daemon(struct head *head) {
+static void head_add_daemon(struct head *head) {
         const struct view *view = head->view;
         const Dlp__StatusReply *status = view->rates->node.status;
         char up[DURATION_TEXT_MAX], rate[AMOUNT_MAX];
         size_t n = n_ranks(view->rates);
 
-        begin(head);
+        head_begin(head);
         line_put(&head->line, STYLE_STRONG, "dataloaderd");
         if (view->host[0]) {
                 line_put(&head->line, STYLE_PLAIN, " on ");
@@ -61,22 +61,22 @@ static void add_daemon(struct head *head) {
         if (status)
                 line_format(&head->line, STYLE_PLAIN, ", up %s", format_duration(up, status->up_seconds));
         line_format(&head->line, STYLE_PLAIN, ": %zu job%s, %zu rank%s", view->rates->n_jobs,
-                    plural(view->rates->n_jobs), n, plural(n));
+                    head_plural(view->rates->n_jobs), n, head_plural(n));
         if (is_known(view->rates->node.samples))
                 line_format(&head->line, STYLE_PLAIN, ", %s samples/s", rate_text(rate, view->rates->node.samples));
         if (status && strcmp(status->state, "serving") != 0) {
                 line_put(&head->line, STYLE_PLAIN, ", ");
                 line_sentence(&head->line, STYLE_FAIR, status->state);
         }
-        end(head);
+        head_end(head);
 }
 
 static void add_away(struct head *head) {
         if (!head->view->away)
                 return;
-        begin(head);
+        head_begin(head);
         line_sentence(&head->line, STYLE_BAD, head->view->away);
-        end(head);
+        head_end(head);
 }
 
 /* ---- meters -------------------------------------------------------------------------------------------------- */
@@ -86,7 +86,7 @@ static void add_meter(struct head *head, const char *label, double share) {
         unsigned n = head->view->n_columns / 3;
         char percent[AMOUNT_MAX + 4] = "-";
 
-        begin(head);
+        head_begin(head);
         line_put(&head->line, STYLE_LABEL, label);
         line_to(&head->line, LABEL_COLUMNS);
         n = n < METER_MIN ? METER_MIN : n > METER_MAX ? METER_MAX : n;
@@ -100,7 +100,7 @@ static void add_meter(struct head *head, const char *label, double share) {
         line_put(&head->line, STYLE_PLAIN, " ");
 }
 
-static void add_workers(struct head *head) {
+static void head_add_workers(struct head *head) {
         const struct node_rates *rates = &head->view->rates->node;
         uint32_t n_workers = rates->node ? rates->node->n_workers : rates->status ? rates->status->n_workers : 0;
 
@@ -112,10 +112,10 @@ static void add_workers(struct head *head) {
         if (is_known(rates->cpus))
                 line_format(&head->line, STYLE_PLAIN, ", on %.1f of %.4g CPUs", rates->cpus,
                             (double)rates->node->cpus_milli / 1000);
-        end(head);
+        head_end(head);
 }
 
-static void add_memory(struct head *head) {
+static void head_add_memory(struct head *head) {
         const Dlp__StatusReply *status = head->view->rates->node.status;
         char used[BYTES_TEXT_MAX], limit[BYTES_TEXT_MAX];
 
@@ -124,7 +124,7 @@ static void add_memory(struct head *head) {
         add_meter(head, "Memory", (double)status->memory_used_bytes / (double)status->memory_limit_bytes);
         line_format(&head->line, STYLE_PLAIN, "%s of %s", format_bytes(used, status->memory_used_bytes),
                     format_bytes(limit, status->memory_limit_bytes));
-        end(head);
+        head_end(head);
 }
 
 static void add_disk(struct head *head) {
@@ -141,7 +141,7 @@ static void add_disk(struct head *head) {
                 line_format(&head->line, STYLE_PLAIN, " (%s from storage)", byte_rate_text(text, rates->storage));
         if (is_known(rates->read_seconds))
                 line_format(&head->line, STYLE_PLAIN, ", each %s", seconds_text(text, rates->read_seconds));
-        end(head);
+        head_end(head);
 }
 
 /* ---- datasets ------------------------------------------------------------------------------------------------ */
@@ -155,10 +155,10 @@ static void add_damaged(struct head *head) {
                 n += glance->datasets[i]->n_errors;
         if (n == 0)
                 return;
-        begin(head);
+        head_begin(head);
         line_put(&head->line, STYLE_LABEL, "Damaged");
         line_to(&head->line, LABEL_COLUMNS);
-        line_format(&head->line, STYLE_FAIR, "%" PRIu64 " sample%s", n, plural(n));
+        line_format(&head->line, STYLE_FAIR, "%" PRIu64 " sample%s", n, head_plural(n));
         for (size_t i = 0; i < glance->n_datasets && line_left(&head->line) > 8; i++) {
                 const Dlp__Dataset *dataset = glance->datasets[i];
 
@@ -169,7 +169,7 @@ static void add_damaged(struct head *head) {
                 line_format(&head->line, STYLE_PLAIN, " %" PRIu64, dataset->n_errors);
                 gap = ", ";
         }
-        end(head);
+        head_end(head);
 }
 
 /* Is there something to tell of it: it is being made, or it failed? */
@@ -181,7 +181,7 @@ static void add_progress(struct head *head, const Dlp__Dataset *dataset) {
         char text[DLP_PROGRESS_LINE_MAX];
         struct dlp_progress progress;
 
-        begin(head);
+        head_begin(head);
         if (dataset->progress && dataset->progress->phase[0]) {
                 dli_progress_take(dataset->progress, &progress);
                 line_put(
@@ -193,7 +193,7 @@ static void add_progress(struct head *head, const Dlp__Dataset *dataset) {
                 shorten(name, sizeof(name), "%s: failed: %s", dataset->name, dataset->text);
                 line_sentence(&head->line, STYLE_BAD, name);
         }
-        end(head);
+        head_end(head);
 }
 
 static void add_busy(struct head *head) {
@@ -209,9 +209,9 @@ static void add_busy(struct head *head) {
         }
         if (n <= limit)
                 return;
-        begin(head);
+        head_begin(head);
         line_format(&head->line, STYLE_DIM, "and %u more datasets: dlctl datasets", n - limit);
-        end(head);
+        head_end(head);
 }
 
 void view_head(const struct view *view, unsigned n_lines, emit_fn *emit, void *arg) {
@@ -220,9 +220,9 @@ void view_head(const struct view *view, unsigned n_lines, emit_fn *emit, void *a
         add_away(&head);
         if (!view->rates)
                 return;
-        add_daemon(&head);
-        add_workers(&head);
-        add_memory(&head);
+        head_add_daemon(&head);
+        head_add_workers(&head);
+        head_add_memory(&head);
         add_disk(&head);
         add_damaged(&head);
         add_busy(&head);

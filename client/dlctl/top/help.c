@@ -1,5 +1,5 @@
-#include "client/dlctl/top/view.h"
-#include "client/dlctl/top/words.h"
+#include "client/dlctl/top/top_view.h"
+#include "client/dlctl/top/top_words.h"
 
 static const struct {
         const char *key, *does;

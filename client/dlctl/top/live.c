@@ -8,11 +8,11 @@
 #include <unistd.h>
 
 #include "client/dlctl/control.h"
-#include "client/dlctl/inquiry/reach.h"
+#include "client/dlctl/inquiry/inquiry_reach.h"
 #include "client/dlctl/top/look/asking.h"
-#include "client/dlctl/top/page.h"
-#include "client/dlctl/top/screen.h"
 #include "client/dlctl/top/top.h"
+#include "client/dlctl/top/top_page.h"
+#include "client/dlctl/top/top_screen.h"
 #include "proto/base/clock.h"
 #include "proto/version.h"
 
@@ -37,18 +37,18 @@ struct live {
 
 static volatile sig_atomic_t is_ended;
 
-static void on_end(int number) {
+static void live_on_end(int number) {
         is_ended = number;
 }
 
 /* ---- looks --------------------------------------------------------------------------------------------------- */
 
-static void drop_first(struct live *live) {
+static void live_drop_first(struct live *live) {
         glance_free((struct glance *)(uintptr_t)live->glances[0]);
         memmove(live->glances, live->glances + 1, --live->n_glances * sizeof(live->glances[0]));
 }
 
-static uint64_t age_of(const struct glance *glance, const struct glance *now) {
+static uint64_t live_age_of(const struct glance *glance, const struct glance *now) {
         return glance->node && now->node && glance->node->now_ns < now->node->now_ns
                        ? now->node->now_ns - glance->node->now_ns
                        : 0;
@@ -62,13 +62,14 @@ static void forget_rates(struct live *live) {
 }
 
 /* The first one is as old as the window, or the oldest that there is. */
-static void keep(struct live *live, struct glance *glance) {
+static void live_keep(struct live *live, struct glance *glance) {
         if (asking_generation(live->asking) != live->generation)
                 while (live->n_glances > 0)
-                        drop_first(live);
+                        live_drop_first(live);
         live->generation = asking_generation(live->asking);
-        while (live->n_glances == GLANCES_MAX || (live->n_glances > 1 && age_of(live->glances[1], glance) >= WINDOW_NS))
-                drop_first(live);
+        while (live->n_glances == GLANCES_MAX ||
+               (live->n_glances > 1 && live_age_of(live->glances[1], glance) >= WINDOW_NS))
+                live_drop_first(live);
         live->glances[live->n_glances++] = glance;
 }
 
@@ -86,7 +87,7 @@ static void take_look(struct live *live) {
                 return;
         }
         forget_rates(live); /* they lead into the looks */
-        keep(live, glance);
+        live_keep(live, glance);
         if (datasets) {
                 glance_free(live->datasets);
                 live->datasets = datasets;
@@ -105,7 +106,7 @@ static void make_items(struct live *live) {
                            &live->items);
 }
 
-static void draw(struct live *live) {
+static void live_draw(struct live *live) {
         struct view view = {
                 .utf8 = screen_utf8(),
                 .host = live->host,
@@ -149,7 +150,7 @@ static void take_keys(struct live *live) {
 /* Signals reach the program only while it waits, so that none is missed. */
 static void block_signals(sigset_t *ret_while_waiting) {
         static const int NUMBERS[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
-        struct sigaction end = { .sa_handler = on_end };
+        struct sigaction end = { .sa_handler = live_on_end };
         sigset_t blocked;
 
         sigemptyset(&blocked);
@@ -166,7 +167,7 @@ static void block_signals(sigset_t *ret_while_waiting) {
         sigdelset(ret_while_waiting, SIGTSTP);
 }
 
-static void tick(struct live *live) {
+static void live_tick(struct live *live) {
         uint64_t now_ns = clock_now_ns(), delay_ns = (uint64_t)(live->state.delay * (double)SECOND_NS);
 
         if (now_ns < live->tick_ns)
@@ -194,14 +195,14 @@ static bool wait_for_something(struct live *live, const sigset_t *mask) {
         return true;
 }
 
-static void run(struct live *live) {
+static void live_run(struct live *live) {
         sigset_t mask;
 
         block_signals(&mask);
         for (bool goes_on = true; goes_on && !is_ended && !live->state.quits;) {
-                tick(live);
+                live_tick(live);
                 if (live->is_stale)
-                        draw(live);
+                        live_draw(live);
                 live->is_stale = false;
                 goes_on = wait_for_something(live, &mask);
                 take_keys(live);
@@ -236,11 +237,11 @@ int top_live(struct context *context, const struct top_terms *terms) {
         gethostname(live.host, sizeof(live.host) - 1);
         top_state_init(&live.state, terms->sorting, terms->delay, terms->filter, terms->ranks);
         live.asking = asking_new(context);
-        run(&live);
+        live_run(&live);
         screen_close();
         forget_rates(&live);
         while (live.n_glances > 0)
-                drop_first(&live);
+                live_drop_first(&live);
         glance_free(live.datasets);
         asking_free(live.asking);
         return EXIT_DONE;

@@ -6,11 +6,11 @@
 #include "client/dlctl/top/room.h"
 
 /* Counters of a client are its claims: one may go back. */
-static double less(uint64_t now, uint64_t earlier) {
+static double rates_less(uint64_t now, uint64_t earlier) {
         return now > earlier ? (double)(now - earlier) : 0;
 }
 
-static double share_of(double part, double whole) {
+static double rates_share_of(double part, double whole) {
         return whole <= 0 ? UNKNOWN : part >= whole ? 1 : part / whole;
 }
 
@@ -21,7 +21,7 @@ static double each(double sum, double n) {
 /* ---- ranks --------------------------------------------------------------------------------------------------- */
 
 static void rate_rank(const Dlp__Rank *rank, const Dlp__Rank *earlier, struct rank_rates *rates) {
-        double ns = earlier ? less(rank->age_ns, earlier->age_ns) : 0, wait, busy;
+        double ns = earlier ? rates_less(rank->age_ns, earlier->age_ns) : 0, wait, busy;
         const Dlp__Waiting *now = rank->waiting, *then = earlier ? earlier->waiting : NULL;
 
         *rates = (struct rank_rates){ rank, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, 0 };
@@ -29,17 +29,18 @@ static void rate_rank(const Dlp__Rank *rank, const Dlp__Rank *earlier, struct ra
                 rates->waiting = (double)now->waiting_ns / 1e9;
         if (ns <= 0)
                 return;
-        rates->samples = less(rank->n_samples, earlier->n_samples) / ns * 1e9;
-        rates->batches = less(rank->n_batches, earlier->n_batches) / ns * 1e9;
+        rates->samples = rates_less(rank->n_samples, earlier->n_samples) / ns * 1e9;
+        rates->batches = rates_less(rank->n_batches, earlier->n_batches) / ns * 1e9;
         if (!now || !then)
                 return;
-        wait = now->n_batches > 0 || now->wait_ns > 0 ? less(now->wait_ns, then->wait_ns)
-                                                      : less(now->waiting_ns, then->waiting_ns); /* for the first one */
-        busy = less(now->busy_ns, then->busy_ns);
-        rates->batches = less(now->n_batches, then->n_batches) / ns * 1e9;
-        rates->wait = share_of(wait, wait + busy);
-        rates->ready = 1 - share_of(less(now->empty_ns, then->empty_ns), ns); /* ns > 0 */
-        rates->per_step = each(busy / 1e9, less(now->n_batches, then->n_batches));
+        wait = now->n_batches > 0 || now->wait_ns > 0
+                       ? rates_less(now->wait_ns, then->wait_ns)
+                       : rates_less(now->waiting_ns, then->waiting_ns); /* for the first one */
+        busy = rates_less(now->busy_ns, then->busy_ns);
+        rates->batches = rates_less(now->n_batches, then->n_batches) / ns * 1e9;
+        rates->wait = rates_share_of(wait, wait + busy);
+        rates->ready = 1 - rates_share_of(rates_less(now->empty_ns, then->empty_ns), ns); /* ns > 0 */
+        rates->per_step = each(busy / 1e9, rates_less(now->n_batches, then->n_batches));
 }
 
 /* ---- stages -------------------------------------------------------------------------------------------------- */
@@ -60,11 +61,11 @@ static int compare_stages(const void *a, const void *b) {
 }
 
 static void rate_stages(struct job_rates *rates, double ns) {
-        double n_samples = less(rates->job->n_samples, rates->earlier->n_samples), sum = 0;
+        double n_samples = rates_less(rates->job->n_samples, rates->earlier->n_samples), sum = 0;
 
         for (size_t i = 0; i < rates->job->n_stages; i++) {
                 const Dlp__Stage *stage = rates->job->stages[i], *then = find_stage(rates->earlier, stage->name);
-                double taken = less(stage->taken_ns, then ? then->taken_ns : 0);
+                double taken = rates_less(stage->taken_ns, then ? then->taken_ns : 0);
 
                 if (taken <= 0)
                         continue;
@@ -76,7 +77,7 @@ static void rate_stages(struct job_rates *rates, double ns) {
                 sum += taken / ns;
         }
         for (size_t i = 0; i < rates->n_stages; i++)
-                rates->stages[i].share = share_of(rates->stages[i].workers, sum);
+                rates->stages[i].share = rates_share_of(rates->stages[i].workers, sum);
         qsort(rates->stages, rates->n_stages, sizeof(*rates->stages), compare_stages);
 }
 
@@ -121,7 +122,7 @@ static void sum_ranks(struct job_rates *rates) {
 }
 
 static void rate_job(const Dlp__Job *job, const Dlp__Job *earlier, struct job_rates *rates) {
-        double ns = earlier ? less(job->now_ns, earlier->now_ns) : 0;
+        double ns = earlier ? rates_less(job->now_ns, earlier->now_ns) : 0;
 
         rates->job = job;
         rates->earlier = earlier;
@@ -130,10 +131,11 @@ static void rate_job(const Dlp__Job *job, const Dlp__Job *earlier, struct job_ra
         sum_ranks(rates);
         if (ns <= 0)
                 return;
-        rates->samples = less(job->n_samples, earlier->n_samples) / ns * 1e9;
-        rates->bytes = less(job->n_bytes_read, earlier->n_bytes_read) / ns * 1e9;
-        rates->workers = less(job->worker_ns, earlier->worker_ns) / ns;
-        rates->read_seconds = each(less(job->read_ns, earlier->read_ns) / 1e9, less(job->n_reads, earlier->n_reads));
+        rates->samples = rates_less(job->n_samples, earlier->n_samples) / ns * 1e9;
+        rates->bytes = rates_less(job->n_bytes_read, earlier->n_bytes_read) / ns * 1e9;
+        rates->workers = rates_less(job->worker_ns, earlier->worker_ns) / ns;
+        rates->read_seconds = each(rates_less(job->read_ns, earlier->read_ns) / 1e9,
+                                   rates_less(job->n_reads, earlier->n_reads));
         rate_stages(rates, ns);
 }
 
@@ -150,18 +152,19 @@ static const Dlp__Node *earliest_node(const struct glance *const *glances, size_
 static void rate_node(const struct glance *const *glances, size_t n_glances, struct node_rates *rates) {
         const struct glance *now = glances[n_glances - 1];
         const Dlp__Node *node = now->node, *then = node ? earliest_node(glances, n_glances, node) : NULL;
-        double ns = then ? less(node->now_ns, then->now_ns) : 0;
+        double ns = then ? rates_less(node->now_ns, then->now_ns) : 0;
 
         *rates = (struct node_rates){ now->status, node, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN };
         if (ns <= 0)
                 return;
-        rates->samples = less(node->n_samples, then->n_samples) / ns * 1e9;
-        rates->bytes = less(node->n_bytes_read, then->n_bytes_read) / ns * 1e9;
-        rates->workers = less(node->worker_ns, then->worker_ns) / ns;
-        rates->cpus = less(node->worker_cpu_ns, then->worker_cpu_ns) / ns;
-        rates->read_seconds = each(less(node->read_ns, then->read_ns) / 1e9, less(node->n_reads, then->n_reads));
+        rates->samples = rates_less(node->n_samples, then->n_samples) / ns * 1e9;
+        rates->bytes = rates_less(node->n_bytes_read, then->n_bytes_read) / ns * 1e9;
+        rates->workers = rates_less(node->worker_ns, then->worker_ns) / ns;
+        rates->cpus = rates_less(node->worker_cpu_ns, then->worker_cpu_ns) / ns;
+        rates->read_seconds = each(rates_less(node->read_ns, then->read_ns) / 1e9,
+                                   rates_less(node->n_reads, then->n_reads));
         if (node->has_storage_bytes && then->has_storage_bytes)
-                rates->storage = less(node->storage_bytes, then->storage_bytes) / ns * 1e9;
+                rates->storage = rates_less(node->storage_bytes, then->storage_bytes) / ns * 1e9;
 }
 
 /* ---- all of it ----------------------------------------------------------------------------------------------- */

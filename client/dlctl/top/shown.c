@@ -27,14 +27,14 @@ int column_from_name(const char *name, enum column *ret_column) {
 /* ---- keys ---------------------------------------------------------------------------------------------------- */
 
 /* FNV-1a. */
-static uint64_t digest(uint64_t begin, const char *text) {
+static uint64_t shown_digest(uint64_t begin, const char *text) {
         for (; *text; text++)
                 begin = (begin ^ (unsigned char)*text) * 0x100000001b3u;
         return (begin ^ 0xff) * 0x100000001b3u;
 }
 
 struct item_key key_of(const struct job_rates *job, const struct rank_rates *rank) {
-        uint64_t of_job = digest(digest(0xcbf29ce484222325u, job->job->user), job->job->name);
+        uint64_t of_job = shown_digest(shown_digest(0xcbf29ce484222325u, job->job->user), job->job->name);
 
         return (struct item_key){ of_job ? of_job : 1, rank ? rank->rank->rank + 1 : 0 };
 }
@@ -46,7 +46,7 @@ bool key_equal(struct item_key a, struct item_key b) {
 /* ---- sequence ------------------------------------------------------------------------------------------------ */
 
 /* By what is shown: a tenth of a percent does not make lines jump. */
-static double number_of(const struct job_rates *job, enum column column) {
+static double shown_number_of(const struct job_rates *job, enum column column) {
         switch (column) {
         case COLUMN_RANKS:
                 return (double)job->job->n_ranks;
@@ -82,8 +82,8 @@ static int compare_column(const struct job_rates *a, const struct job_rates *b, 
         case COLUMN_DATASET:
                 return strcmp(a->job->dataset, b->job->dataset);
         default:
-                first = number_of(a, column);
-                second = number_of(b, column);
+                first = shown_number_of(a, column);
+                second = shown_number_of(b, column);
                 return first < second ? 1 : first > second ? -1 : 0;
         }
 }
@@ -109,13 +109,13 @@ static int compare_ranks(const void *a, const void *b) {
 
 /* ---- items --------------------------------------------------------------------------------------------------- */
 
-static bool is_wanted(const Dlp__Job *job, const char *filter) {
+static bool shown_is_wanted(const Dlp__Job *job, const char *filter) {
         return !*filter || strcasestr(job->name, filter) || strcasestr(job->user, filter) ||
                strcasestr(job->dataset, filter);
 }
 
 bool item_has(const struct item *item, const char *text) {
-        return is_wanted(item->job->job, text);
+        return shown_is_wanted(item->job->job, text);
 }
 
 /* `ranks` has room for the job's. */
@@ -135,7 +135,7 @@ void items_make(const struct rates *rates, struct sorting sorting, const char *f
         size_t n_jobs = 0, n_ranks = 0;
 
         for (size_t i = 0; i < rates->n_jobs; i++)
-                if (is_wanted(rates->jobs[i].job, filter)) {
+                if (shown_is_wanted(rates->jobs[i].job, filter)) {
                         jobs[n_jobs++] = &rates->jobs[i];
                         n_ranks += rates->jobs[i].job->n_ranks;
                 }

@@ -4,14 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/dlctl/options.h"
-#include "client/dlctl/top/state.h"
+#include "client/dlctl/dlctl_options.h"
 #include "client/dlctl/top/top.h"
+#include "client/dlctl/top/top_state.h"
 
 static const char CHOICES[] = "job|user|dataset|ranks|samples|wait|ready|slots|workers|read|ring|damaged";
 
-static int choose(struct context *context, const struct command *command, int argc, char **argv,
-                  struct top_terms *terms) {
+static int top_choose(struct context *context, const struct command *command, int argc, char **argv,
+                      struct top_terms *terms) {
         const char *sort = NULL;
         const struct option_row rows[] = {
                 { "once", OPTION_FLAG, &terms->once, NULL, "print once, as text, and end", 0 },
@@ -41,7 +41,7 @@ static int choose(struct context *context, const struct command *command, int ar
 
 int top_run(struct context *context, const struct command *command, int argc, char **argv) {
         struct top_terms terms = { .delay = 1, .sorting = { .column = COLUMN_WAIT }, .filter = "" };
-        int r = choose(context, command, argc, argv, &terms);
+        int r = top_choose(context, command, argc, argv, &terms);
 
         if (r >= 0)
                 return r;

@@ -106,7 +106,7 @@ static uint64_t since_base(const struct writer *writer, uint64_t ns) {
 #define US_FORMAT "%" PRIu64 ".%03" PRIu64
 #define US(ns)    (ns) / 1000, (ns) % 1000
 
-static void next(struct writer *writer) {
+static void chrome_next(struct writer *writer) {
         traced_file_print(writer->file, "%s", writer->has_any ? ",\n" : "");
         writer->has_any = true;
 }
@@ -114,17 +114,17 @@ static void next(struct writer *writer) {
 /* ---- events ---------------------------------------------------------------------------------------------------- */
 
 /* Of what is not over it is not known yet. */
-static bool has_place(const struct dlp_trace_event *event) {
+static bool chrome_has_place(const struct dlp_trace_event *event) {
         return event->detail != DLP_TRACE_OPEN || (event->kind != DLP_TRACE_FILLING && event->kind != DLP_TRACE_WAIT);
 }
 
-static void print_job(struct writer *writer, const struct dlp_trace_event *event) {
+static void chrome_print_job(struct writer *writer, const struct dlp_trace_event *event) {
         const struct recorded_name *job = recorded_job(writer->recorded, event->job);
         char text[JSON_MAX(256)], name[256];
 
         snprintf(name, sizeof(name), "%.255s", job ? job->text : "");
         traced_file_print(writer->file, "\"job\":\"%s\",\"rank\":%" PRIu32, json_text(name, text), event->rank);
-        if (has_place(event))
+        if (chrome_has_place(event))
                 traced_file_print(writer->file, ",\"epoch\":%" PRIu64 ",\"step\":%" PRIu64, event->epoch, event->step);
 }
 
@@ -142,14 +142,14 @@ static void print_args(struct writer *writer, const struct dlp_trace_event *even
         switch ((enum dlp_trace_kind)event->kind) {
         case DLP_TRACE_SAMPLE:
         case DLP_TRACE_READ:
-                print_job(writer, event);
+                chrome_print_job(writer, event);
                 traced_file_print(writer->file, ",\"sample\":%" PRIu64, event->sample);
                 if (event->detail != DLP_TRACE_OPEN) /* of what is not over, it is not known yet */
                         traced_file_print(writer->file, ",\"bytes\":%" PRIu64, event->value);
                 print_outcome(writer, event);
                 break;
         case DLP_TRACE_ROWS:
-                print_job(writer, event);
+                chrome_print_job(writer, event);
                 traced_file_print(writer->file, ",\"sample\":%" PRIu64 ",\"samples\":%" PRIu64, event->sample,
                                   event->value);
                 break;
@@ -158,8 +158,8 @@ static void print_args(struct writer *writer, const struct dlp_trace_event *even
         case DLP_TRACE_FILLING:
         case DLP_TRACE_READY:
         case DLP_TRACE_HELD:
-                print_job(writer, event);
-                if (!has_place(event)) {
+                chrome_print_job(writer, event);
+                if (!chrome_has_place(event)) {
                         print_outcome(writer, event);
                         break;
                 }
@@ -168,7 +168,7 @@ static void print_args(struct writer *writer, const struct dlp_trace_event *even
                 break;
         case DLP_TRACE_EPOCH:
         case DLP_TRACE_WAIT:
-                print_job(writer, event);
+                chrome_print_job(writer, event);
                 print_outcome(writer, event);
                 break;
         case DLP_TRACE_ORDER:
@@ -189,7 +189,7 @@ static void print_event(struct writer *writer, struct track *track, const struct
         const char *cname = colour(event);
 
         snprintf(shortened, sizeof(shortened), "%.63s", name);
-        next(writer);
+        chrome_next(writer);
         traced_file_print(writer->file,
                           "{\"ph\":\"X\",\"cat\":\"%s\",\"name\":\"%s\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32
                           ",\"ts\":" US_FORMAT ",\"dur\":" US_FORMAT ",%s%s%s\"args\":{",
@@ -214,7 +214,7 @@ static void print_events(struct writer *writer, struct tracks *tracks) {
 static void print_count(void *userdata, const struct count *count) {
         struct writer *writer = userdata;
 
-        next(writer);
+        chrome_next(writer);
         traced_file_print(writer->file,
                           "{\"ph\":\"C\",\"name\":\"%s\",\"pid\":%" PRIu32 ",\"ts\":" US_FORMAT
                           ",\"args\":{\"%s\":%" PRId64 "}}",
@@ -226,15 +226,15 @@ static void print_count(void *userdata, const struct count *count) {
 static void print_name(struct writer *writer, const char *what, uint32_t pid, uint32_t tid, const char *name) {
         char text[NAME_MAX_OUT];
 
-        next(writer);
+        chrome_next(writer);
         traced_file_print(writer->file,
                           "{\"ph\":\"M\",\"name\":\"%s_name\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32
                           ",\"args\":{\"name\":\"%s\"}}",
                           what, pid, tid, json_text(name, text));
 }
 
-static void print_place(struct writer *writer, const char *what, uint32_t pid, uint32_t tid, uint32_t place) {
-        next(writer);
+static void chrome_print_place(struct writer *writer, const char *what, uint32_t pid, uint32_t tid, uint32_t place) {
+        chrome_next(writer);
         traced_file_print(writer->file,
                           "{\"ph\":\"M\",\"name\":\"%s_sort_index\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32
                           ",\"args\":{\"sort_index\":%" PRIu32 "}}",
@@ -244,19 +244,19 @@ static void print_place(struct writer *writer, const char *what, uint32_t pid, u
 /* Names, and who stands above whom. Trainers come first, where torch's profiler puts them: a place is the number of the
  * process or thread, and GPUs have 5,000,000 and more. The daemon stands between them. Rows are in the order of their
  * numbers: reads would else be sorted as 1, 10, 11, 2. */
-static void print_names(struct writer *writer, const struct tracks *tracks) {
+static void chrome_print_names(struct writer *writer, const struct tracks *tracks) {
         for (size_t i = 0; i < tracks->n_processes; i++) {
                 const struct process *process = &tracks->processes[i];
                 bool is_daemon = process->pid == writer->recorded->pid;
 
                 print_name(writer, "process", process->pid, 0, process->name);
-                print_place(writer, "process", process->pid, 0, is_daemon ? TRACK_NO_THREAD : process->pid);
+                chrome_print_place(writer, "process", process->pid, 0, is_daemon ? TRACK_NO_THREAD : process->pid);
         }
         for (size_t i = 0; i < tracks->n_tracks; i++) {
                 const struct track *track = &tracks->tracks[i];
 
                 print_name(writer, "thread", track->pid, track->tid, track->name);
-                print_place(writer, "thread", track->pid, track->tid, track->tid);
+                chrome_print_place(writer, "thread", track->pid, track->tid, track->tid);
         }
 }
 
@@ -277,7 +277,7 @@ int chrome_write(struct traced_file *file, const struct recorded *recorded, stru
                           writer.base_ns, DLP_FULL_VERSION, recorded->n_dropped);
         print_events(&writer, &tracks);
         r = counts_tell(&tracks, print_count, &writer, why);
-        print_names(&writer, &tracks);
+        chrome_print_names(&writer, &tracks);
         traced_file_print(file, "\n]}\n");
         tracks_fini(&tracks);
         return r;

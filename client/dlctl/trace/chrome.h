@@ -4,8 +4,8 @@
  * events of both files can be drawn together. */
 #pragma once
 
-#include "client/dlctl/trace/file.h"
 #include "client/dlctl/trace/recorded.h"
+#include "client/dlctl/trace/trace_file.h"
 
 /* Writes all of it. Returns 0 or -ENOMEM; errors of the file are kept by it. */
 int chrome_write(struct traced_file *file, const struct recorded *recorded, struct why *why);

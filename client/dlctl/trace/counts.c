@@ -34,7 +34,7 @@ static int compare_counter(const struct edge *one, const struct edge *other) {
         return one->rank < other->rank ? -1 : one->rank > other->rank;
 }
 
-static int compare(const void *a, const void *b) {
+static int counts_compare(const void *a, const void *b) {
         const struct edge *one = a, *other = b;
         int r = compare_counter(one, other);
 
@@ -76,9 +76,9 @@ int counts_tell(struct tracks *tracks, void (*tell)(void *userdata, const struct
                 edges[n++] = edge_of(event, event->begin_ns, 1);
                 edges[n++] = edge_of(event, event->end_ns, -1);
         }
-        qsort(edges, n, sizeof(*edges), compare);
+        qsort(edges, n, sizeof(*edges), counts_compare);
         for (size_t i = 0; i < n; i++) {
-                bool is_same = i + 1 < n && compare(&edges[i], &edges[i + 1]) == 0;
+                bool is_same = i + 1 < n && counts_compare(&edges[i], &edges[i + 1]) == 0;
 
                 if (i == 0 || compare_counter(&edges[i - 1], &edges[i]) != 0)
                         begin_counter(tracks, &edges[i], &count);

@@ -69,7 +69,7 @@ static int check_times(const struct dlp_trace_event *cell, struct why *why) {
                        cell->kind);
 }
 
-static int take_cell(struct recorded *recorded, struct why *why) {
+static int recorded_take_cell(struct recorded *recorded, struct why *why) {
         const struct dlp_trace_event *cell = &recorded->cell;
         int r;
 
@@ -108,15 +108,15 @@ int recorded_take(struct recorded *recorded, const uint8_t *bytes, size_t n_byte
                 if (recorded->n_bytes < sizeof(recorded->cell))
                         return 0;
                 recorded->n_bytes = 0;
-                r = take_cell(recorded, why);
+                r = recorded_take_cell(recorded, why);
                 if (r < 0)
                         return r;
         }
         return 0;
 }
 
-static const struct recorded_name *find(const struct recorded *recorded, enum dlp_trace_named what, uint32_t job,
-                                        uint32_t rank, uint32_t number) {
+static const struct recorded_name *recorded_find(const struct recorded *recorded, enum dlp_trace_named what,
+                                                 uint32_t job, uint32_t rank, uint32_t number) {
         for (size_t i = 0; i < recorded->n_names; i++) {
                 const struct recorded_name *name = &recorded->names[i];
 
@@ -127,15 +127,15 @@ static const struct recorded_name *find(const struct recorded *recorded, enum dl
 }
 
 const struct recorded_name *recorded_job(const struct recorded *recorded, uint32_t job) {
-        return find(recorded, DLP_TRACE_NAMED_JOB, job, 0, 0);
+        return recorded_find(recorded, DLP_TRACE_NAMED_JOB, job, 0, 0);
 }
 
 const struct recorded_name *recorded_rank(const struct recorded *recorded, uint32_t job, uint32_t rank) {
-        return find(recorded, DLP_TRACE_NAMED_RANK, job, rank, 0);
+        return recorded_find(recorded, DLP_TRACE_NAMED_RANK, job, rank, 0);
 }
 
 const char *recorded_stage(const struct recorded *recorded, uint32_t number) {
-        const struct recorded_name *name = find(recorded, DLP_TRACE_NAMED_STAGE, 0, 0, number);
+        const struct recorded_name *name = recorded_find(recorded, DLP_TRACE_NAMED_STAGE, 0, 0, number);
 
         return name ? name->text : "stage";
 }

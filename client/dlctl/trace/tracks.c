@@ -7,7 +7,7 @@
 
 #define TRACKS_MAX 65536u
 
-static int compare(const void *a, const void *b) {
+static int tracks_compare(const void *a, const void *b) {
         const struct dlp_trace_event *one = *(const struct dlp_trace_event *const *)a;
         const struct dlp_trace_event *other = *(const struct dlp_trace_event *const *)b;
 
@@ -26,7 +26,7 @@ int tracks_new(const struct recorded *recorded, struct tracks *ret_tracks, struc
                 return why_errno(why, -ENOMEM, "trace");
         for (size_t i = 0; i < recorded->n_events; i++)
                 tracks.events[i] = &recorded->events[i];
-        qsort(tracks.events, recorded->n_events, sizeof(*tracks.events), compare);
+        qsort(tracks.events, recorded->n_events, sizeof(*tracks.events), tracks_compare);
         *ret_tracks = tracks;
         return 0;
 }
@@ -86,8 +86,8 @@ uint32_t tracks_rank_pid(struct tracks *tracks, uint32_t job, uint32_t rank) {
 
 /* ---- rows ------------------------------------------------------------------------------------------------------ */
 
-static struct track *find(struct tracks *tracks, enum dlp_trace_kind kind, uint32_t job, uint32_t rank,
-                          uint32_t number) {
+static struct track *tracks_find(struct tracks *tracks, enum dlp_trace_kind kind, uint32_t job, uint32_t rank,
+                                 uint32_t number) {
         for (size_t i = 0; i < tracks->n_tracks; i++) {
                 struct track *track = &tracks->tracks[i];
 
@@ -105,7 +105,7 @@ static bool has_number(const struct tracks *tracks, uint32_t pid, uint32_t tid) 
 }
 
 /* With the next number that is free, should it be taken: of very many ranks, or of a trainer that is the daemon. */
-static struct track *add(struct tracks *tracks, const struct track *track) {
+static struct track *tracks_add(struct tracks *tracks, const struct track *track) {
         struct track *grown;
 
         if (tracks->n_tracks == TRACKS_MAX)
@@ -121,7 +121,7 @@ static struct track *add(struct tracks *tracks, const struct track *track) {
 }
 
 static struct track *of_thread(struct tracks *tracks, const struct dlp_trace_event *event) {
-        struct track *found = find(tracks, DLP_TRACE_SAMPLE, 0, 0, event->thread);
+        struct track *found = tracks_find(tracks, DLP_TRACE_SAMPLE, 0, 0, event->thread);
         struct track track = {
                 .pid = tracks->recorded->pid, .tid = event->thread, .kind = DLP_TRACE_SAMPLE, .number = event->thread
         };
@@ -136,7 +136,7 @@ static struct track *of_thread(struct tracks *tracks, const struct dlp_trace_eve
                         snprintf(track.name, sizeof(track.name), "%.64s", name->text);
         }
         add_process(tracks, track.pid, "dataloaderd");
-        return add(tracks, &track);
+        return tracks_add(tracks, &track);
 }
 
 /* The first row in which no read is under way. */
@@ -155,7 +155,7 @@ static struct track *of_read(struct tracks *tracks, const struct dlp_trace_event
         track.tid = TRACK_NO_THREAD + track.number;
         snprintf(track.name, sizeof(track.name), "reads %u", track.number + 1);
         add_process(tracks, track.pid, "dataloaderd");
-        return add(tracks, &track);
+        return tracks_add(tracks, &track);
 }
 
 /* Where the daemon counts several trainers as one process, each rank has its own numbers there. */
@@ -163,7 +163,7 @@ static struct track *of_rank(struct tracks *tracks, const struct dlp_trace_event
         bool is_wait = event->kind == DLP_TRACE_WAIT;
         enum dlp_trace_kind kind = is_wait ? DLP_TRACE_WAIT : DLP_TRACE_READY;
         uint32_t number = is_wait ? 0 : 1u + event->lane;
-        struct track *found = find(tracks, kind, event->job, event->rank, number);
+        struct track *found = tracks_find(tracks, kind, event->job, event->rank, number);
         struct track track = { .kind = kind, .job = event->job, .rank = event->rank, .number = number };
 
         if (found)
@@ -174,7 +174,7 @@ static struct track *of_rank(struct tracks *tracks, const struct dlp_trace_event
                 snprintf(track.name, sizeof(track.name), "rank %u waits", event->rank);
         else
                 snprintf(track.name, sizeof(track.name), "rank %u slot %u", event->rank, event->lane);
-        return add(tracks, &track);
+        return tracks_add(tracks, &track);
 }
 
 struct track *tracks_place(struct tracks *tracks, const struct dlp_trace_event *event) {

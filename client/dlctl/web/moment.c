@@ -13,7 +13,7 @@ static void list_number(cJSON *list, uint64_t value) {
 
 /* [rank, batches, ready, leased, slots, wait_ns, busy_ns]: names would be most of the text. The last two are missing if
  * the client does not tell them. */
-static void add_rank(cJSON *list, const Dlp__Rank *rank) {
+static void moment_add_rank(cJSON *list, const Dlp__Rank *rank) {
         cJSON *row = cJSON_CreateArray();
 
         cJSON_AddItemToArray(list, row);
@@ -28,7 +28,7 @@ static void add_rank(cJSON *list, const Dlp__Rank *rank) {
         list_number(row, rank->waiting->busy_ns);
 }
 
-static void add_job(cJSON *list, const Dlp__Job *job) {
+static void moment_add_job(cJSON *list, const Dlp__Job *job) {
         cJSON *record = list_record(list), *inner;
 
         record_text(record, "user", job->user);
@@ -41,7 +41,7 @@ static void add_job(cJSON *list, const Dlp__Job *job) {
                 record_number(inner, job->stages[i]->name, job->stages[i]->taken_ns);
         inner = record_list(record, "ranks");
         for (size_t i = 0; i < job->n_ranks; i++)
-                add_rank(inner, job->ranks[i]);
+                moment_add_rank(inner, job->ranks[i]);
 }
 
 struct piece *moment_describe(uint64_t sequence, uint64_t unix_ms, const Dlp__StatusReply *status,
@@ -57,6 +57,6 @@ struct piece *moment_describe(uint64_t sequence, uint64_t unix_ms, const Dlp__St
         }
         list = record_list(record, "jobs");
         for (size_t i = 0; i < jobs_seen_count(jobs); i++)
-                add_job(list, jobs_seen_at(jobs, i).job);
+                moment_add_job(list, jobs_seen_at(jobs, i).job);
         return piece_of_record(record);
 }

@@ -56,7 +56,7 @@ static int fill_question(int fd, struct question *question) {
 }
 
 /* The kernel answers while it is asked, so the answer is there. */
-static int ask(const struct question *question, struct inet_diag_msg *ret_answer) {
+static int peer_ask(const struct question *question, struct inet_diag_msg *ret_answer) {
         union {
                 struct nlmsghdr header;
                 char bytes[4096];
@@ -93,7 +93,7 @@ int peer_user(int fd, uid_t *ret_uid) {
 
         r = fill_question(fd, &question);
         if (r == 0)
-                r = ask(&question, &answer);
+                r = peer_ask(&question, &answer);
         if (r < 0)
                 return r;
         if (answer.id.idiag_sport != question.body.id.idiag_sport ||

@@ -2,8 +2,8 @@
 
 #include <errno.h>
 
-#include "client/dlctl/inquiry/reach.h"
-#include "client/dlctl/metrics.h"
+#include "client/dlctl/dlctl_metrics.h"
+#include "client/dlctl/inquiry/inquiry_reach.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/version.h"

@@ -37,7 +37,7 @@ static struct evbuffer *new_body(void) {
 }
 
 /* The status is what tells a scraper that the daemon is away. */
-static void serve_metrics(struct site *site, struct visitor *visitor) {
+static void site_serve_metrics(struct site *site, struct visitor *visitor) {
         struct evbuffer *body = new_body();
         struct why why;
 
@@ -53,7 +53,7 @@ void site_serve(void *arg, const struct request *request, struct visitor *visito
         struct evbuffer *body;
 
         if (strcmp(request->path, "/metrics") == 0) {
-                serve_metrics(site, visitor);
+                site_serve_metrics(site, visitor);
                 return;
         }
         for (size_t i = 0; i < sizeof(PATHS) / sizeof(PATHS[0]); i++) {

@@ -1,11 +1,11 @@
 /* web/site.h: what each path gives: the page, the document that it shows, or the metrics. */
 #pragma once
 
-#include "client/dlctl/web/page.h"
 #include "client/dlctl/web/scrape.h"
-#include "client/dlctl/web/server.h"
-#include "client/dlctl/web/view.h"
-#include "client/dlctl/web/watch.h"
+#include "client/dlctl/web/web_page.h"
+#include "client/dlctl/web/web_server.h"
+#include "client/dlctl/web/web_view.h"
+#include "client/dlctl/web/web_watch.h"
 
 struct site {
         struct page page;

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/dlctl/ending.h"
-#include "client/dlctl/options.h"
+#include "client/dlctl/dlctl_ending.h"
+#include "client/dlctl/dlctl_options.h"
 #include "client/dlctl/web/site.h"
 
 #define PORT_DEFAULT 9750
@@ -21,8 +21,8 @@ struct choice {
         struct option_list hosts, users;
 };
 
-static int choose(struct context *context, const struct command *command, int argc, char **argv,
-                  struct choice *choice) {
+static int web_choose(struct context *context, const struct command *command, int argc, char **argv,
+                      struct choice *choice) {
         const struct option_row rows[] = {
                 { "address", OPTION_TEXT, &choice->address, "ADDRESS",
                   "where to listen: 127.0.0.1 (default), another address 127.x.x.x, or ::1" },
@@ -96,7 +96,7 @@ static int say_where(const struct context *context, const struct server_options 
         return output_flush() < 0 ? EXIT_REFUSED : EXIT_DONE; /* a page that nobody can find is of no use */
 }
 
-static void on_signal(evutil_socket_t number, short what, void *arg) {
+static void web_on_signal(evutil_socket_t number, short what, void *arg) {
         (void)number;
         (void)what;
         event_base_loopbreak(arg);
@@ -104,8 +104,8 @@ static void on_signal(evutil_socket_t number, short what, void *arg) {
 
 /* Ctrl-C is how this ends. */
 static int serve_until_signal(struct event_base *base) {
-        struct event *interrupt = evsignal_new(base, SIGINT, on_signal, base),
-                     *end = evsignal_new(base, SIGTERM, on_signal, base);
+        struct event *interrupt = evsignal_new(base, SIGINT, web_on_signal, base),
+                     *end = evsignal_new(base, SIGTERM, web_on_signal, base);
         int r = EXIT_REFUSED;
 
         if (interrupt && end && event_add(interrupt, NULL) == 0 && event_add(end, NULL) == 0 &&
@@ -118,7 +118,7 @@ static int serve_until_signal(struct event_base *base) {
         return r;
 }
 
-static const char *user_name(void) {
+static const char *web_user_name(void) {
         const struct passwd *self = getpwuid(geteuid());
         static char number[16];
 
@@ -141,7 +141,7 @@ static int run(struct context *context, struct event_base *base, const struct se
         if (r < 0) {
                 r = fail(r == -EINVAL ? EXIT_USAGE : EXIT_REFUSED, "web: %s", why.text);
         } else {
-                site.view = view_new(user_name());
+                site.view = view_new(web_user_name());
                 site.scrape.context = context;
                 site.watch = watch_new(base, context, site.view);
                 r = say_where(context, &options, server_port(server));
@@ -162,7 +162,7 @@ int web_run(struct context *context, const struct command *command, int argc, ch
         struct choice choice = { .address = "127.0.0.1", .port = PORT_DEFAULT };
         int r;
 
-        r = choose(context, command, argc, argv, &choice);
+        r = web_choose(context, command, argc, argv, &choice);
         if (r >= 0)
                 return r;
         r = fill_options(&choice, hosts, &options);

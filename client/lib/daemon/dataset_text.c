@@ -28,20 +28,20 @@ bool dli_is_path(const char *word) {
         return strchr(word, '/') || word[0] == '~' || strcmp(word, ".") == 0 || strcmp(word, "..") == 0;
 }
 
-static int no_memory(struct why *reason) {
+static int dataset_text_no_memory(struct why *reason) {
         return why_set(reason, -ENOMEM, "no memory for a loader");
 }
 
 /* ---- options --------------------------------------------------------------------------------------------------- */
 
 /* Reads a value at *at, in quotes or up to a blank or brace, without the quotes and their backslashes. */
-static int read_value(const char **at, char **ret_value, struct why *reason) {
+static int dataset_text_read_value(const char **at, char **ret_value, struct why *reason) {
         const char *from = *at;
         _cleanup_(freep) char *value = malloc(strlen(from) + 1);
         size_t n = 0;
 
         if (!value)
-                return no_memory(reason);
+                return dataset_text_no_memory(reason);
         if (*from != '"') {
                 n = strcspn(from, BLANKS "}");
                 memcpy(value, from, n);
@@ -70,18 +70,18 @@ static int keep_option(struct dli_dataset *dataset, const char *key, size_t n_ke
                         return why_set(reason, -EINVAL, "dataset: the path is given twice: %s and %s", dataset->path,
                                        value);
                 dataset->path = strdup(value);
-                return dataset->path ? 0 : no_memory(reason);
+                return dataset->path ? 0 : dataset_text_no_memory(reason);
         }
         if (dataset->n_options == DLI_OPTIONS_MAX)
                 return why_set(reason, -EINVAL, "dataset: more than %u keys", DLI_OPTIONS_MAX);
         if (asprintf(&option, "%.*s=%s", (int)n_key, key, value) < 0)
-                return no_memory(reason);
+                return dataset_text_no_memory(reason);
         dataset->options[dataset->n_options++] = option;
         return 0;
 }
 
 /* Reads KEY = VALUE up to the closing brace; *at is after the opening one, and then after the closing one. */
-static int read_options(const char **at, struct dli_dataset *dataset, struct why *reason) {
+static int dataset_text_read_options(const char **at, struct dli_dataset *dataset, struct why *reason) {
         const char *from = *at;
         int r = 0;
 
@@ -104,7 +104,7 @@ static int read_options(const char **at, struct dli_dataset *dataset, struct why
                                        *key ? "KEY=\"VALUE\" is expected" : "a '}' is missing", *key ? key : *at);
                 from++;
                 from += strspn(from, BLANKS);
-                r = read_value(&from, &value, reason);
+                r = dataset_text_read_value(&from, &value, reason);
                 if (r == 0)
                         r = keep_option(dataset, key, n_key, value, reason);
         }
@@ -115,7 +115,7 @@ static int read_options(const char **at, struct dli_dataset *dataset, struct why
 /* ---- datasets -------------------------------------------------------------------------------------------------- */
 
 /* Where a word ends: at " + ", at " {", or at the end of the text; without the blanks before that. */
-static size_t word_length(const char *text) {
+static size_t dataset_text_word_length(const char *text) {
         const char *end = text + strlen(text), *plus = strstr(text, " + "), *brace = strstr(text, " {");
 
         if (plus && plus < end)
@@ -127,11 +127,11 @@ static size_t word_length(const char *text) {
         return (size_t)(end - text);
 }
 
-static int take_word(const char *word, size_t n, struct dli_dataset *dataset, struct why *reason) {
+static int dataset_text_take_word(const char *word, size_t n, struct dli_dataset *dataset, struct why *reason) {
         _cleanup_(freep) char *copy = strndup(word, n);
 
         if (!copy)
-                return no_memory(reason);
+                return dataset_text_no_memory(reason);
         if (n == 0)
                 return why_set(reason, -EINVAL,
                                "dataset: a name is empty; write names or paths with a + between them, as in \"a + b\"");
@@ -148,20 +148,20 @@ static int take_word(const char *word, size_t n, struct dli_dataset *dataset, st
 }
 
 /* Reads one dataset and what follows it up to the next one. */
-static int read_dataset(const char **at, struct dli_dataset *dataset, struct why *reason) {
+static int dataset_text_read_dataset(const char **at, struct dli_dataset *dataset, struct why *reason) {
         const char *from = *at + strspn(*at, BLANKS);
         int r = 0;
 
         if (*from != '{') {
-                size_t n = word_length(from);
+                size_t n = dataset_text_word_length(from);
 
-                r = take_word(from, n, dataset, reason);
+                r = dataset_text_take_word(from, n, dataset, reason);
                 from += n;
                 from += strspn(from, BLANKS);
         }
         if (r == 0 && *from == '{') {
                 from++;
-                r = read_options(&from, dataset, reason);
+                r = dataset_text_read_options(&from, dataset, reason);
         }
         if (r < 0)
                 return r;
@@ -179,14 +179,14 @@ static int read_dataset(const char **at, struct dli_dataset *dataset, struct why
         return 0;
 }
 
-static int add(struct dli_datasets *datasets, struct dli_dataset *dataset, struct why *reason) {
+static int dataset_text_add(struct dli_datasets *datasets, struct dli_dataset *dataset, struct why *reason) {
         struct dli_dataset *more;
 
         if (datasets->n == DLP_PARTS_MAX)
                 return why_set(reason, -EINVAL, "dataset: more than %u datasets", DLP_PARTS_MAX);
         more = realloc(datasets->list, (datasets->n + 1) * sizeof(*more));
         if (!more)
-                return no_memory(reason);
+                return dataset_text_no_memory(reason);
         datasets->list = more;
         datasets->list[datasets->n++] = *dataset;
         datasets->has_path = datasets->has_path || dataset->path;
@@ -203,9 +203,9 @@ int dli_datasets_parse(const char *text, struct dli_datasets *ret_datasets, stru
 
                 if (datasets.n > 0)
                         text++; /* the plus */
-                r = read_dataset(&text, &dataset, reason);
+                r = dataset_text_read_dataset(&text, &dataset, reason);
                 if (r == 0)
-                        r = add(&datasets, &dataset, reason);
+                        r = dataset_text_add(&datasets, &dataset, reason);
                 free_dataset(&dataset);
         } while (r == 0 && *text);
         if (r < 0)
@@ -218,7 +218,7 @@ int dli_datasets_parse(const char *text, struct dli_datasets *ret_datasets, stru
 int dli_datasets_of_path(const char *path, struct dli_datasets *ret_datasets, struct why *reason) {
         struct dli_datasets datasets = { 0 };
         struct dli_dataset dataset = { .path = strdup(path) };
-        int r = dataset.path ? add(&datasets, &dataset, reason) : no_memory(reason);
+        int r = dataset.path ? dataset_text_add(&datasets, &dataset, reason) : dataset_text_no_memory(reason);
 
         free_dataset(&dataset);
         if (r == 0)

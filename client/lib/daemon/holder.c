@@ -39,7 +39,7 @@ static bool has_locked(long pid, long fd, const struct stat *file) {
 }
 
 /* The next name in a folder of /proc that is a number; -1 at the end. */
-static long next_number(DIR *folder) {
+static long holder_next_number(DIR *folder) {
         const struct dirent *entry;
 
         while ((entry = readdir(folder)))
@@ -55,7 +55,7 @@ static bool holds(long pid, const struct stat *file) {
 
         snprintf(path, sizeof(path), "/proc/%ld/fd", pid);
         folder = opendir(path); /* not of other users' processes */
-        for (long fd = folder ? next_number(folder) : -1; fd >= 0 && !found; fd = next_number(folder))
+        for (long fd = folder ? holder_next_number(folder) : -1; fd >= 0 && !found; fd = holder_next_number(folder))
                 found = has_locked(pid, fd, file);
         if (folder)
                 closedir(folder);
@@ -67,7 +67,7 @@ static void name_holder(const char *path, const struct stat *file, struct why *r
         char comm[PATH_BYTES], name[32];
 
         why_set(ret_holder, 0, "%s is locked by another process", path);
-        for (long pid = folder ? next_number(folder) : -1; pid >= 0; pid = next_number(folder)) {
+        for (long pid = folder ? holder_next_number(folder) : -1; pid >= 0; pid = holder_next_number(folder)) {
                 if (!holds(pid, file))
                         continue;
                 snprintf(comm, sizeof(comm), "/proc/%ld/comm", pid);

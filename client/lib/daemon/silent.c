@@ -19,7 +19,7 @@ static int peer_of(int socket) {
 }
 
 /* The state of a daemon's process, as in proc(5): 'T' is stopped. '\0': it is not a daemon's, or unknown. */
-static char state_of(int pid) {
+static char silent_state_of(int pid) {
         _cleanup_(closep) int fd = -1;
         char path[32], text[128], name[32], state = '\0';
         ssize_t n;
@@ -37,7 +37,7 @@ static char state_of(int pid) {
 
 bool dli_daemon_is_stopped(int socket) {
         int pid = peer_of(socket);
-        char state = pid > 0 ? state_of(pid) : '\0';
+        char state = pid > 0 ? silent_state_of(pid) : '\0';
 
         return state == 'T' || state == 't';
 }
@@ -45,7 +45,7 @@ bool dli_daemon_is_stopped(int socket) {
 int dli_daemon_silent(int socket, const char *path, struct why *reason) {
         int pid = peer_of(socket);
 
-        switch (pid > 0 ? state_of(pid) : '\0') {
+        switch (pid > 0 ? silent_state_of(pid) : '\0') {
         case '\0':
                 return why_set(reason, -ETIMEDOUT, "the daemon at %s does not answer: it is stopped or overloaded",
                                path);

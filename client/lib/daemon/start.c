@@ -14,9 +14,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "client/lib/clock.h"
+#include "client/lib/client_clock.h"
+#include "client/lib/daemon/daemon_program.h"
 #include "client/lib/daemon/holder.h"
-#include "client/lib/daemon/program.h"
 #include "proto/base/cleanup.h"
 
 #define FAILED_MAX     3
@@ -54,7 +54,7 @@ static void read_last_line(const struct dli_start *start, char ret_line[LAST_LIN
         snprintf(ret_line, LAST_LINE_MAX, "%.*s", LAST_LINE_MAX - 1, line ? line + 1 : text);
 }
 
-static int failed(const struct dli_start *start, const char *what, struct why *reason) {
+static int start_failed(const struct dli_start *start, const char *what, struct why *reason) {
         char line[LAST_LINE_MAX];
 
         read_last_line(start, line);
@@ -65,7 +65,7 @@ static int failed(const struct dli_start *start, const char *what, struct why *r
 /* ---- starting -------------------------------------------------------------------------------------------------- */
 
 /* Is the locked file still the one at the path? Somebody may have removed it in between. */
-static bool is_same_file(int fd, const char *path) {
+static bool start_is_same_file(int fd, const char *path) {
         struct stat mine, there;
 
         return fstat(fd, &mine) == 0 && stat(path, &there) == 0 && mine.st_ino == there.st_ino &&
@@ -98,7 +98,7 @@ static int look_at_lock(struct dli_start *start, struct why *reason) {
 }
 
 /* 0 if this process has it now, -EAGAIN if another one starts a daemon. */
-static int lock(struct dli_start *start, struct why *reason) {
+static int start_lock(struct dli_start *start, struct why *reason) {
         _cleanup_(closep) int fd = open(start->place.start, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
                                         0600);
 
@@ -111,14 +111,14 @@ static int lock(struct dli_start *start, struct why *reason) {
                                          start->place.start)
                                : why_errno(reason, -errno, "a private daemon could not be started: locking %s",
                                            start->place.start);
-        if (!is_same_file(fd, start->place.start))
+        if (!start_is_same_file(fd, start->place.start))
                 return why_set(reason, -EAGAIN, "%s was replaced", start->place.start);
         start->lock_fd = take_fd(&fd);
         return 0;
 }
 
 /* Without what is loaded into this program by force (a profiler, an allocator): it is not meant for the daemon. */
-static char **make_environment(void) {
+static char **start_make_environment(void) {
         size_t n = 0, n_kept = 0;
         char **kept;
 
@@ -132,7 +132,7 @@ static char **make_environment(void) {
 }
 
 /* A session of its own, no descriptors, no signals of ours. */
-static int set_up(posix_spawnattr_t *attributes, posix_spawn_file_actions_t *actions, const char *log) {
+static int start_set_up(posix_spawnattr_t *attributes, posix_spawn_file_actions_t *actions, const char *log) {
         sigset_t all, none;
         int r;
 
@@ -155,8 +155,8 @@ static int set_up(posix_spawnattr_t *attributes, posix_spawn_file_actions_t *act
         return r;
 }
 
-static int spawn(const char *program, const char *log, pid_t *ret_pid) {
-        _cleanup_(freep) char **environment = make_environment();
+static int start_spawn(const char *program, const char *log, pid_t *ret_pid) {
+        _cleanup_(freep) char **environment = start_make_environment();
         char *arguments[] = { (char *)(uintptr_t)program, (char *)(uintptr_t) "--private", NULL };
         posix_spawn_file_actions_t actions;
         posix_spawnattr_t attributes;
@@ -166,7 +166,7 @@ static int spawn(const char *program, const char *log, pid_t *ret_pid) {
                 return -r;
         r = posix_spawnattr_init(&attributes);
         if (r == 0) {
-                r = set_up(&attributes, &actions, log);
+                r = start_set_up(&attributes, &actions, log);
                 if (r == 0)
                         r = posix_spawn(ret_pid, program, &actions, &attributes, arguments, environment);
                 posix_spawnattr_destroy(&attributes);
@@ -188,7 +188,7 @@ static int not_run(const struct dli_start *start, const char *program, int error
                        program, strerror(error));
 }
 
-static int begin(struct dli_start *start, struct why *reason) {
+static int start_begin(struct dli_start *start, struct why *reason) {
         char program[PATH_MAX];
         struct stat status;
         int r = dli_program_find(program, reason);
@@ -196,7 +196,7 @@ static int begin(struct dli_start *start, struct why *reason) {
         if (r < 0)
                 return r;
         start->logged = stat(start->place.log, &status) == 0 ? status.st_size : 0;
-        r = spawn(program, start->place.log, &start->pid);
+        r = start_spawn(program, start->place.log, &start->pid);
         if (r < 0) {
                 start->pid = 0;
                 return not_run(start, program, -r, reason);
@@ -222,23 +222,24 @@ static int look_after(struct dli_start *start, struct why *reason) {
                 status = 0;
         if (WIFEXITED(status) && WEXITSTATUS(status) == STATUS_RUNNING) {
                 if (start->n_busy++ >= BUSY_MAX)
-                        return failed(start, "each one that was started found another one", reason);
+                        return start_failed(start, "each one that was started found another one", reason);
                 return why_set(reason, -EAGAIN, "a private daemon is just starting or ending (%s)",
                                start->place.socket);
         }
         if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
                 if (start->n_failed++ < FAILED_MAX)
                         return 0;
-                return failed(start,
-                              "it ended at once, or is of another version than the library (DATALOADERD_PROGRAM names "
-                              "another program)",
-                              reason);
+                return start_failed(
+                        start,
+                        "it ended at once, or is of another version than the library (DATALOADERD_PROGRAM names "
+                        "another program)",
+                        reason);
         }
         if (WIFSIGNALED(status))
                 snprintf(what, sizeof(what), "signal %d ended it", WTERMSIG(status));
         else
                 snprintf(what, sizeof(what), "it ended with status %d", WEXITSTATUS(status));
-        return failed(start, what, reason);
+        return start_failed(start, what, reason);
 }
 
 int dli_start_step(struct dli_start *start, struct why *reason) {
@@ -250,8 +251,8 @@ int dli_start_step(struct dli_start *start, struct why *reason) {
         if (r < 0)
                 return r;
         if (start->lock_fd < 0)
-                return lock(start, reason); /* the one before may have been ready: look again, with the lock */
-        return begin(start, reason);
+                return start_lock(start, reason); /* the one before may have been ready: look again, with the lock */
+        return start_begin(start, reason);
 }
 
 void dli_start_end(struct dli_start *start) {

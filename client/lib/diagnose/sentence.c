@@ -30,16 +30,16 @@ const char *verdict_bound_name(enum verdict_bound bound) {
 
 /* "2310", "46.2" */
 #define NUMBER_MAX 32
-static const char *number(double n, char text[NUMBER_MAX]) {
+static const char *sentence_number(double n, char text[NUMBER_MAX]) {
         snprintf(text, NUMBER_MAX, n < 100 ? "%.3g" : "%.0f", n);
         return text;
 }
 
-static double percent(double share) {
+static double sentence_percent(double share) {
         return share * 100;
 }
 
-static const char *plural(double n) {
+static const char *sentence_plural(double n) {
         return n == 1 ? "" : "s";
 }
 
@@ -68,14 +68,14 @@ static void say_waits(struct writer *w, const struct verdict *v) {
                 write_to(w,
                          "rank %lld waits for %.0f %% of the time while the others find their batches, and so holds "
                          "all of them: ",
-                         (long long)v->rank, percent(v->wait_share));
+                         (long long)v->rank, sentence_percent(v->wait_share));
         else
-                write_to(w, "the trainer waits for %.0f %% of the time: ", percent(v->wait_share));
+                write_to(w, "the trainer waits for %.0f %% of the time: ", sentence_percent(v->wait_share));
 }
 
 static void say_workers(struct writer *w, const struct verdict *v) {
-        write_to(w, "%u worker%s %s busy for %.0f %% of the time", v->n_workers, plural(v->n_workers),
-                 v->n_workers == 1 ? "is" : "are", percent(v->worker_share));
+        write_to(w, "%u worker%s %s busy for %.0f %% of the time", v->n_workers, sentence_plural(v->n_workers),
+                 v->n_workers == 1 ? "is" : "are", sentence_percent(v->worker_share));
         if (v->other_share >= 0.05)
                 write_to(w, " that other jobs leave");
 }
@@ -86,24 +86,24 @@ static void say_limit(struct writer *w, const struct verdict *v) {
                 write_to(w,
                          "for bytes. Of the samples that may be under way at once, %.0f %% are being read, which "
                          "takes %.3g ms each; ",
-                         percent(v->reading_share), v->read_ms);
+                         sentence_percent(v->reading_share), v->read_ms);
                 say_workers(w, v);
                 break;
         case VERDICT_DECODING:
                 write_to(w, "for decoding and augmentation. ");
                 say_workers(w, v);
                 if (v->stage[0])
-                        write_to(w, ", %.0f %% of that with %s", percent(v->stage_share), v->stage);
+                        write_to(w, ", %.0f %% of that with %s", sentence_percent(v->stage_share), v->stage);
                 break;
         case VERDICT_STEP:
                 write_to(w, "for the step %s. ", v->stage);
                 say_workers(w, v);
-                write_to(w, ", %.0f %% of that with this step", percent(v->stage_share));
+                write_to(w, ", %.0f %% of that with this step", sentence_percent(v->stage_share));
                 break;
         default:
                 write_to(w, "too few batches are prepared ahead. ");
                 say_workers(w, v);
-                write_to(w, ", and storage for %.0f %%", percent(v->reading_share));
+                write_to(w, ", and storage for %.0f %%", sentence_percent(v->reading_share));
                 break;
         }
 }
@@ -117,7 +117,7 @@ static void say_sentence(struct writer *w, const Dlp__Job *job, const struct ver
                         write_to(w, "not known yet: %llu batch%s taken in %.3g s", (unsigned long long)v->n_batches,
                                  v->n_batches == 1 ? " was" : "es were", v->seconds);
                 if (job->n_ranks > 0 && v->bound != VERDICT_NOT_BOUND)
-                        write_to(w, ", for %.0f %% of which the trainer waited", percent(v->wait_share));
+                        write_to(w, ", for %.0f %% of which the trainer waited", sentence_percent(v->wait_share));
                 break;
         case VERDICT_ENDED:
                 write_to(w, "the job has ended: %s", job->failure);
@@ -136,7 +136,7 @@ static void say_sentence(struct writer *w, const Dlp__Job *job, const struct ver
                 write_to(w,
                          "not input-bound: the trainer waits for %.1f %% of the time. The training step takes the "
                          "time",
-                         percent(v->wait_share));
+                         sentence_percent(v->wait_share));
                 break;
         default:
                 say_waits(w, v);
@@ -150,8 +150,8 @@ static void say_prediction(struct writer *w, const struct verdict *v, const char
         char predicted[NUMBER_MAX], rate[NUMBER_MAX];
 
         if (v->predicted > 0)
-                write_to(w, ": %s %s samples/s instead of %s", how, number(v->predicted, predicted),
-                         number(v->rate, rate));
+                write_to(w, ": %s %s samples/s instead of %s", how, sentence_number(v->predicted, predicted),
+                         sentence_number(v->rate, rate));
 }
 
 static void advise_workers(struct writer *w, const struct verdict *v) {
@@ -185,7 +185,7 @@ static void advise_headroom(struct writer *w, const struct verdict *v) {
         write_to(w, "nothing to change: without any wait it would be %.3g times as fast",
                  v->wait_share < 1 ? 1 / (1 - v->wait_share) : 1);
         if (supply > v->rate && v->rate > 0)
-                write_to(w, ", and the daemon could deliver %s times as much", number(supply / v->rate, text));
+                write_to(w, ", and the daemon could deliver %s times as much", sentence_number(supply / v->rate, text));
 }
 
 /* The trainer's own functions may hang: nobody looks at that before worker_timeout. */

@@ -20,27 +20,27 @@ static double more(uint64_t now, uint64_t before) {
         return (double)(now >= before ? now - before : now);
 }
 
-static double seconds(double ns) {
+static double verdict_seconds(double ns) {
         return ns / 1e9;
 }
 
-static double share_of(double part, double whole) {
+static double verdict_share_of(double part, double whole) {
         if (!(whole > 0) || !(part > 0))
                 return 0;
         return part < whole ? part / whole : 1;
 }
 
-static double smaller(double a, double b) {
+static double verdict_smaller(double a, double b) {
         return a < b ? a : b;
 }
 
-static double larger(double a, double b) {
+static double verdict_larger(double a, double b) {
         return a > b ? a : b;
 }
 
 /* The smallest supply; 0 does not limit. */
-static double least(double a, double b) {
-        return a <= 0 ? b : b <= 0 ? a : smaller(a, b);
+static double verdict_least(double a, double b) {
+        return a <= 0 ? b : b <= 0 ? a : verdict_smaller(a, b);
 }
 
 /* What lies between the looks, in seconds and numbers. */
@@ -56,8 +56,8 @@ struct between {
 static double stage_seconds(const Dlp__Job *before, const Dlp__Stage *stage) {
         for (size_t i = 0; before && i < before->n_stages; i++)
                 if (strcmp(before->stages[i]->name, stage->name) == 0)
-                        return seconds(more(stage->taken_ns, before->stages[i]->taken_ns));
-        return seconds((double)stage->taken_ns);
+                        return verdict_seconds(more(stage->taken_ns, before->stages[i]->taken_ns));
+        return verdict_seconds((double)stage->taken_ns);
 }
 
 static double oldest_rank(const Dlp__Job *job) {
@@ -66,7 +66,7 @@ static double oldest_rank(const Dlp__Job *job) {
         for (size_t i = 0; i < job->n_ranks; i++)
                 if (job->ranks[i]->age_ns > age_ns)
                         age_ns = job->ranks[i]->age_ns;
-        return seconds((double)age_ns);
+        return verdict_seconds((double)age_ns);
 }
 
 static void compare_nodes(const struct look *before, const struct look *now, struct between *b) {
@@ -75,31 +75,31 @@ static void compare_nodes(const struct look *before, const struct look *now, str
         b->has_node = old && node && node->now_ns > old->now_ns && node->worker_ns >= old->worker_ns;
         if (!b->has_node)
                 return;
-        b->node_working = seconds(more(node->worker_ns, old->worker_ns));
-        b->node_cpu = seconds(more(node->worker_cpu_ns, old->worker_cpu_ns));
+        b->node_working = verdict_seconds(more(node->worker_ns, old->worker_ns));
+        b->node_cpu = verdict_seconds(more(node->worker_cpu_ns, old->worker_cpu_ns));
         b->node_bytes = more(node->n_bytes_read, old->n_bytes_read);
         b->node_storage = node->has_storage_bytes ? more(node->storage_bytes, old->storage_bytes) : -1;
-        b->node_under_way = seconds(more(node->read_ns, old->read_ns) + more(node->queued_ns, old->queued_ns)) +
+        b->node_under_way = verdict_seconds(more(node->read_ns, old->read_ns) + more(node->queued_ns, old->queued_ns)) +
                             b->node_working;
 }
 
-static void compare(const struct look *before, const struct look *now, struct between *b) {
+static void verdict_compare(const struct look *before, const struct look *now, struct between *b) {
         static const Dlp__Job NOTHING = DLP__JOB__INIT;
         const Dlp__Job *old = before ? before->job : &NOTHING, *job = now->job;
         double stages = 0;
 
         *b = (struct between){ .node_storage = -1 };
-        b->seconds = before && job->now_ns > old->now_ns ? seconds((double)(job->now_ns - old->now_ns))
+        b->seconds = before && job->now_ns > old->now_ns ? verdict_seconds((double)(job->now_ns - old->now_ns))
                                                          : oldest_rank(job);
         b->n_samples = more(job->n_samples, old->n_samples);
         b->n_tokens = more(job->n_tokens, old->n_tokens);
         b->n_reads = more(job->n_reads, old->n_reads);
         b->n_bytes = more(job->n_bytes_read, old->n_bytes_read);
-        b->reading = seconds(more(job->read_ns, old->read_ns));
-        b->queued = seconds(more(job->queued_ns, old->queued_ns));
+        b->reading = verdict_seconds(more(job->read_ns, old->read_ns));
+        b->queued = verdict_seconds(more(job->queued_ns, old->queued_ns));
         for (size_t i = 0; i < job->n_stages; i++)
                 stages += stage_seconds(old, job->stages[i]);
-        b->working = larger(stages, seconds(more(job->worker_ns, old->worker_ns)));
+        b->working = verdict_larger(stages, verdict_seconds(more(job->worker_ns, old->worker_ns)));
         compare_nodes(before, now, b);
 }
 
@@ -112,7 +112,7 @@ struct rank_times {
 };
 
 static const Dlp__Rank *rank_before(const struct look *before, const Dlp__Rank *rank, double passed) {
-        if (!before || seconds((double)rank->age_ns) < passed) /* it attached again */
+        if (!before || verdict_seconds((double)rank->age_ns) < passed) /* it attached again */
                 return NULL;
         for (size_t i = 0; i < before->job->n_ranks; i++)
                 if (before->job->ranks[i]->rank == rank->rank)
@@ -139,16 +139,16 @@ static bool rank_measure(const struct look *before, const struct look *now, cons
 
         if (!is)
                 return false;
-        ret_times->waited = seconds(is->n_batches > 0 ? more(is->wait_ns, was->wait_ns)
-                                                      : more(is->waiting_ns, was->waiting_ns));
-        ret_times->busy = seconds(more(is->busy_ns, was->busy_ns));
+        ret_times->waited = verdict_seconds(is->n_batches > 0 ? more(is->wait_ns, was->wait_ns)
+                                                              : more(is->waiting_ns, was->waiting_ns));
+        ret_times->busy = verdict_seconds(more(is->busy_ns, was->busy_ns));
         ret_times->n_batches = more(is->n_batches, was->n_batches);
         ret_times->batch = samples_in_batch(now->job, rank);
         return ret_times->waited + ret_times->busy > 0;
 }
 
 static double wait_share(const struct rank_times *times) {
-        return share_of(times->waited, times->waited + times->busy);
+        return verdict_share_of(times->waited, times->waited + times->busy);
 }
 
 static double batch_rate(const struct rank_times *times) {
@@ -185,11 +185,11 @@ static void see_rank(struct ranks_seen *seen, const Dlp__Rank *rank, const struc
         seen->sum_of_rates += rate;
         seen->passed += (times->waited + times->busy - seen->passed) / seen->n;
         seen->rate += rate * times->batch;
-        seen->most_batches = larger(seen->most_batches, times->n_batches);
+        seen->most_batches = verdict_larger(seen->most_batches, times->n_batches);
 }
 
-static void see_ranks(const struct look *before, const struct look *now, double passed, struct ranks_seen *seen,
-                      struct verdict *v) {
+static void verdict_see_ranks(const struct look *before, const struct look *now, double passed, struct ranks_seen *seen,
+                              struct verdict *v) {
         struct rank_times times;
 
         *seen = (struct ranks_seen){ .most_waiting = -1, .slowest = -1 };
@@ -201,7 +201,7 @@ static void see_ranks(const struct look *before, const struct look *now, double 
                 if (!rank_measure(before, now, rank, passed, &times))
                         continue;
                 see_rank(seen, rank, &times);
-                v->n_batches += (uint64_t)smaller(times.n_batches, 1e15); /* as many as a claim can be */
+                v->n_batches += (uint64_t)verdict_smaller(times.n_batches, 1e15); /* as many as a claim can be */
         }
 }
 
@@ -232,13 +232,13 @@ static bool are_in_step(const Dlp__Job *job) {
 static double lost_share(const struct look *before, const struct look *now, const struct ranks_seen *seen) {
         if (!before || !are_in_step(before->job) || !are_in_step(now->job))
                 return 0;
-        return share_of(seconds(more(now->job->step_wait_ns, before->job->step_wait_ns)), seen->passed);
+        return verdict_share_of(verdict_seconds(more(now->job->step_wait_ns, before->job->step_wait_ns)), seen->passed);
 }
 
 static void judge_ranks(const struct ranks_seen *seen, double lost, struct verdict *v) {
         v->rate = seen->rate;
         v->mean_wait_share = seen->n > 0 ? seen->sum_of_shares / seen->n : 0;
-        v->wait_share = larger(seen->most_wait, lost);
+        v->wait_share = verdict_larger(seen->most_wait, lost);
         if (seen->n > 1 && seen->most_wait >= VERDICT_MODERATE_WAIT && seen->second_wait < VERDICT_MODERATE_WAIT)
                 v->rank = seen->most_waiting;
         if (lags(seen)) {
@@ -248,7 +248,7 @@ static void judge_ranks(const struct ranks_seen *seen, double lost, struct verdi
         v->bound = v->wait_share < VERDICT_MODERATE_WAIT ? VERDICT_NOT_BOUND
                    : v->wait_share < VERDICT_HIGH_WAIT   ? VERDICT_MODERATELY
                                                          : VERDICT_HIGHLY;
-        v->demand = v->rate / larger(1 - v->wait_share, 0.001);
+        v->demand = v->rate / verdict_larger(1 - v->wait_share, 0.001);
 }
 
 /* ---- supplies ------------------------------------------------------------------------------------------------ */
@@ -269,7 +269,7 @@ static void judge_stages(const struct look *before, const struct look *now, stru
                         snprintf(v->stage, sizeof(v->stage), "%s", now->job->stages[i]->name);
                 }
         }
-        v->stage_share = share_of(most, sum);
+        v->stage_share = verdict_share_of(most, sum);
         v->stage_is_step = v->stage[0] != '\0';
         for (size_t i = 0; i < sizeof(OWN) / sizeof(OWN[0]); i++)
                 if (strcmp(v->stage, OWN[i]) == 0)
@@ -277,28 +277,29 @@ static void judge_stages(const struct look *before, const struct look *now, stru
 }
 
 static void judge_workers(const struct look *now, const struct between *b, struct verdict *v) {
-        double others = b->has_node ? larger(b->node_working - b->working, 0) / b->seconds : 0;
+        double others = b->has_node ? verdict_larger(b->node_working - b->working, 0) / b->seconds : 0;
         double taken = b->working / b->seconds, free_cpus;
 
         v->n_workers = now->node ? now->node->n_workers : 0;
         v->cpus = now->node ? (double)now->node->cpus_milli / 1000 : 0;
-        v->cpu_share = b->has_node ? share_of(b->node_cpu, b->node_working) : 0;
+        v->cpu_share = b->has_node ? verdict_share_of(b->node_cpu, b->node_working) : 0;
         if (v->n_workers == 0 || !(taken > 0))
                 return;
-        v->other_share = share_of(others, v->n_workers);
+        v->other_share = verdict_share_of(others, v->n_workers);
         if (v->other_share < OTHERS_MIN) /* rounding */
                 v->other_share = 0;
-        v->worker_share = share_of(taken, larger(v->n_workers - others, taken));
+        v->worker_share = verdict_share_of(taken, verdict_larger(v->n_workers - others, taken));
         /* More workers than CPUs: what they take of these counts, if it is more. */
         if (v->cpus > 0 && v->cpu_share > 0) {
                 free_cpus = v->cpus - others * v->cpu_share;
-                v->worker_share = larger(v->worker_share, share_of(taken * v->cpu_share, larger(free_cpus, 0)));
+                v->worker_share = verdict_larger(v->worker_share,
+                                                 verdict_share_of(taken * v->cpu_share, verdict_larger(free_cpus, 0)));
         }
         v->supply_workers = v->worker_share > 0 ? b->n_samples / b->seconds / v->worker_share : 0;
 }
 
 /* How many samples may be under way at once: what the daemon's depth leaves to this job, and its free slots hold. */
-static double depth_of(const struct look *now, const struct between *b) {
+static double verdict_depth_of(const struct look *now, const struct between *b) {
         double own = (b->reading + b->queued + b->working) / b->seconds, slots = 0, depth;
 
         for (size_t i = 0; i < now->job->n_ranks; i++) {
@@ -309,19 +310,20 @@ static double depth_of(const struct look *now, const struct between *b) {
         }
         depth = now->node ? now->node->read_depth : 0;
         if (b->has_node)
-                depth -= larger(b->node_under_way / b->seconds - own, 0);
-        return larger(least(depth, slots), own);
+                depth -= verdict_larger(b->node_under_way / b->seconds - own, 0);
+        return verdict_larger(verdict_least(depth, slots), own);
 }
 
 static void judge_storage(const struct look *now, const struct between *b, struct verdict *v) {
-        double depth = depth_of(now, b);
+        double depth = verdict_depth_of(now, b);
 
-        v->storage_share = b->node_storage >= 0 && b->node_bytes > 0 ? share_of(b->node_storage, b->node_bytes) : -1;
-        v->queued_share = share_of(b->queued / b->seconds, depth);
+        v->storage_share = b->node_storage >= 0 && b->node_bytes > 0 ? verdict_share_of(b->node_storage, b->node_bytes)
+                                                                     : -1;
+        v->queued_share = verdict_share_of(b->queued / b->seconds, depth);
         if (!(b->reading > 0) || !(b->n_reads > 0))
                 return;
         v->read_ms = b->reading / b->n_reads * 1000;
-        v->reading_share = share_of(b->reading / b->seconds, depth);
+        v->reading_share = verdict_share_of(b->reading / b->seconds, depth);
         v->supply_storage = v->reading_share > 0 ? b->n_samples / b->seconds / v->reading_share : 0;
 }
 
@@ -329,12 +331,12 @@ static void judge_storage(const struct look *now, const struct between *b, struc
 
 static enum verdict_limit held_by(const struct verdict *v) {
         /* What waits for workers that are not busy waits for their CPUs. */
-        double workers = larger(v->worker_share, v->queued_share);
+        double workers = verdict_larger(v->worker_share, v->queued_share);
 
         /* Nor is it short of slots while others keep the workers busy. */
         if (v->other_share > 0 && v->other_share + v->worker_share * (1 - v->other_share) >= SATURATED_SHARE)
-                workers = larger(workers, USED_SHARE);
-        if (larger(workers, v->reading_share) < USED_SHARE)
+                workers = verdict_larger(workers, USED_SHARE);
+        if (verdict_larger(workers, v->reading_share) < USED_SHARE)
                 return VERDICT_LATENCY;
         if (v->reading_share > workers)
                 return VERDICT_READING;
@@ -353,7 +355,8 @@ static bool waits_for_order(const Dlp__Job *job) {
         return false;
 }
 
-static enum verdict_limit limit_of(const struct look *now, const struct ranks_seen *seen, const struct verdict *v) {
+static enum verdict_limit verdict_limit_of(const struct look *now, const struct ranks_seen *seen,
+                                           const struct verdict *v) {
         bool waits = v->wait_share >= VERDICT_MODERATE_WAIT;
         /* Few batches tell enough if the trainer does little else than wait for them. */
         bool is_short = seen->most_batches < BATCHES_MIN &&
@@ -375,39 +378,41 @@ static enum verdict_limit limit_of(const struct look *now, const struct ranks_se
 /* As many workers as the trainer could use, if there are CPUs for them. */
 static uint32_t workers_advised(const struct verdict *v) {
         double needed = v->supply_workers > 0 ? ceil(v->n_workers * v->demand / v->supply_workers) : 0;
-        double n = smaller(smaller(needed, floor(v->cpus)), 100000);
+        double n = verdict_smaller(verdict_smaller(needed, floor(v->cpus)), 100000);
 
         return n > v->n_workers ? (uint32_t)n : v->n_workers;
 }
 
-static void predict(const struct ranks_seen *seen, struct verdict *v) {
+static void verdict_predict(const struct ranks_seen *seen, struct verdict *v) {
         /* What keeps workers that are always busy from being busy for the whole time is lost with more of them, too. */
         double p = v->worker_share >= SATURATED_SHARE ? v->supply_workers * v->worker_share : v->supply_workers;
         double f = v->supply_storage;
 
         switch (v->limit) {
         case VERDICT_RANK: /* as quick as the others, as far as they do not wait */
-                v->predicted = least(v->rate * (seen->sum_of_rates - seen->least_rate) / (seen->n - 1) * seen->n /
-                                             larger(seen->sum_of_rates, 1e-9),
-                                     least(v->supply_workers, f));
+                v->predicted = verdict_least(v->rate * (seen->sum_of_rates - seen->least_rate) / (seen->n - 1) *
+                                                     seen->n / verdict_larger(seen->sum_of_rates, 1e-9),
+                                             verdict_least(v->supply_workers, f));
                 break;
         case VERDICT_TRAINER:
                 v->predicted = v->demand;
                 break;
         case VERDICT_READING:
-                v->predicted = least(v->supply_workers, v->demand);
+                v->predicted = verdict_least(v->supply_workers, v->demand);
                 break;
         case VERDICT_DECODING:
                 v->n_workers_advised = workers_advised(v);
-                v->predicted = least(least(p * v->n_workers_advised / larger(v->n_workers, 1), f), v->demand);
+                v->predicted = verdict_least(
+                        verdict_least(p * v->n_workers_advised / verdict_larger(v->n_workers, 1), f), v->demand);
                 if (v->n_workers_advised <= v->n_workers) /* twice as many CPUs */
-                        v->predicted = least(least(2 * p, f), v->demand);
+                        v->predicted = verdict_least(verdict_least(2 * p, f), v->demand);
                 break;
         case VERDICT_STEP:
-                v->predicted = least(least(p / larger(1 - v->stage_share, 0.001), f), v->demand);
+                v->predicted = verdict_least(verdict_least(p / verdict_larger(1 - v->stage_share, 0.001), f),
+                                             v->demand);
                 break;
         case VERDICT_LATENCY:
-                v->predicted = least(least(v->supply_workers, f), v->demand);
+                v->predicted = verdict_least(verdict_least(v->supply_workers, f), v->demand);
                 break;
         default:
                 break;
@@ -419,9 +424,9 @@ void verdict_make(const struct look *before, const struct look *now, struct verd
         struct ranks_seen seen;
         struct verdict v = { .rank = -1, .storage_share = -1, .is_since_attach = !before };
 
-        compare(before, now, &b);
+        verdict_compare(before, now, &b);
         v.seconds = b.seconds;
-        see_ranks(before, now, before ? b.seconds : 0, &seen, &v);
+        verdict_see_ranks(before, now, before ? b.seconds : 0, &seen, &v);
         judge_ranks(&seen, lost_share(before, now, &seen), &v);
         judge_stages(before, now, &v);
         if (b.seconds > 0) {
@@ -430,8 +435,8 @@ void verdict_make(const struct look *before, const struct look *now, struct verd
         }
         if (b.n_samples > 0) /* prepared batches have as many a sample as those that were taken */
                 v.tokens = v.rate * b.n_tokens / b.n_samples;
-        v.limit = limit_of(now, &seen, &v);
-        predict(&seen, &v);
+        v.limit = verdict_limit_of(now, &seen, &v);
+        verdict_predict(&seen, &v);
         verdict_say(now->job, &v);
         *ret_verdict = v;
 }

@@ -15,9 +15,9 @@
 #include <time.h>
 
 #include "client/include/dlclient.h"
-#include "client/lib/clock.h"
-#include "client/lib/once/file.h"
-#include "client/lib/once/record.h"
+#include "client/lib/client_clock.h"
+#include "client/lib/once/once_file.h"
+#include "client/lib/once/once_record.h"
 #include "client/lib/reason.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/nearest.h"
@@ -48,7 +48,7 @@ struct dlc_once {
         struct dlc_once_info info;
 };
 
-static int check_handle(struct dlc_once *once, const char *function) {
+static int once_check_handle(struct dlc_once *once, const char *function) {
         if (!once)
                 return dli_refuse(-EINVAL, "%s: once must not be NULL", function);
         if (once->owner != getpid())
@@ -58,14 +58,14 @@ static int check_handle(struct dlc_once *once, const char *function) {
 
 /* ---- opening ------------------------------------------------------------------------------------------------- */
 
-static bool is_name(const char *name) {
+static bool once_is_name(const char *name) {
         static const char LETTERS[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
         size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
 
         return name[n] == '\0' && n > 0 && n < DLC_ONCE_NAME_MAX && strchr(LETTERS, name[0]);
 }
 
-static bool is_key(const char *key) {
+static bool once_is_key(const char *key) {
         size_t n = 0;
 
         for (; key[n] && n < DLI_ONCE_KEY_MAX; n++)
@@ -75,8 +75,8 @@ static bool is_key(const char *key) {
 }
 
 /* Options of an older program are shorter; in those of a newer program, fields that we do not know must be zero. */
-static int copy_options(const struct dlc_once_options *options, struct why *reason,
-                        struct dlc_once_options *ret_options) {
+static int once_copy_options(const struct dlc_once_options *options, struct why *reason,
+                             struct dlc_once_options *ret_options) {
         struct dlc_once_options copy = DLC_ONCE_OPTIONS_INIT;
         size_t size = options ? options->size : 0;
 
@@ -99,7 +99,7 @@ static int take_options(struct dlc_once *once, const struct dlc_once_options *op
         const char *scope = options->scope ? options->scope : "node", *key = options->key ? options->key : "-";
         struct nearest nearest;
 
-        if (!options->name || !is_name(options->name))
+        if (!options->name || !once_is_name(options->name))
                 return why_set(reason, -EINVAL,
                                "name: \"%s\" is not allowed; 1 to %u letters, digits, '.', '_' and '-', "
                                "beginning with a letter or digit",
@@ -107,7 +107,7 @@ static int take_options(struct dlc_once *once, const struct dlc_once_options *op
         if (strcmp(scope, "node") != 0 && strcmp(scope, "cluster") != 0)
                 return why_set(reason, -EINVAL, "scope: \"%s\" is not known%s; choose one of: node cluster", scope,
                                nearest_in(&nearest, scope, strlen(scope), "node cluster"));
-        if (!is_key(key))
+        if (!once_is_key(key))
                 return why_set(reason, -EINVAL,
                                "key: must have 1 to %u printable ASCII characters; take a digest of what is "
                                "longer",
@@ -155,7 +155,7 @@ int dlc_once_open(const struct dlc_once_options *options, struct dlc_once **ret_
         once->owner = getpid();
         if (!ret_once)
                 return dli_refuse(-EINVAL, "ret_once must not be NULL");
-        r = copy_options(options, &reason, &copy);
+        r = once_copy_options(options, &reason, &copy);
         if (r == 0)
                 r = take_options(once, &copy, &reason);
         if (r == 0)
@@ -189,7 +189,7 @@ static bool is_later(const struct dlc_once *once, const struct dli_once_record *
 }
 
 /* What a record means for this process: an outcome, or 0 if the work still has to be done. */
-static int judge(const struct dlc_once *once, const struct dli_once_record *record) {
+static int once_judge(const struct dlc_once *once, const struct dli_once_record *record) {
         if (strcmp(record->key, once->key) != 0)
                 return 0;
         if (record->state == DLI_ONCE_ENDED_DONE && (is_later(once, record) || !once->again))
@@ -197,7 +197,7 @@ static int judge(const struct dlc_once *once, const struct dli_once_record *reco
         return record->state == DLI_ONCE_ENDED_FAILED && is_later(once, record) ? DLC_ONCE_FAILED : 0;
 }
 
-static int settle(struct dlc_once *once, int outcome) {
+static int once_settle(struct dlc_once *once, int outcome) {
         const struct dli_once_record *record = &once->record;
 
         once->outcome = outcome;
@@ -230,7 +230,7 @@ static int reread(struct dlc_once *once) {
 }
 
 /* We have the lock, and the work has to be done. `found`: result of the last reread(). */
-static int begin(struct dlc_once *once, int found) {
+static int once_begin(struct dlc_once *once, int found) {
         const struct dli_once_record *before = &once->record;
         struct dli_once_record mine = { .state = DLI_ONCE_RUNNING, .pid = getpid(), .when = time(NULL) };
         int r;
@@ -250,34 +250,34 @@ static int begin(struct dlc_once *once, int found) {
                 return why_errno(&once->reason, r, "%s cannot be written", once->file.path);
         dli_once_record_clear(&once->record);
         once->record = mine;
-        return settle(once, DLC_ONCE_RUN);
+        return once_settle(once, DLC_ONCE_RUN);
 }
 
 /* Looks once. Returns an outcome, 0 (not yet), or an errno. */
-static int look(struct dlc_once *once) {
+static int once_look(struct dlc_once *once) {
         int found, outcome, r;
 
         /* First without the lock: the process that holds it must not block those that only want to know the outcome. */
         found = reread(once);
         if (found < 0)
                 return found;
-        outcome = found == 0 ? judge(once, &once->record) : 0;
+        outcome = found == 0 ? once_judge(once, &once->record) : 0;
         if (outcome > 0)
-                return settle(once, outcome);
+                return once_settle(once, outcome);
 
         r = dli_once_file_lock(&once->file, &once->reason);
         if (r < 0 || !once->file.is_locked)
                 return r;
         found = reread(once);
-        outcome = found == 0 ? judge(once, &once->record) : 0;
+        outcome = found == 0 ? once_judge(once, &once->record) : 0;
         if (found >= 0)
-                r = outcome > 0 ? settle(once, outcome) : begin(once, found);
+                r = outcome > 0 ? once_settle(once, outcome) : once_begin(once, found);
         if (r != DLC_ONCE_RUN)
                 dli_once_file_unlock(&once->file);
         return found < 0 ? found : r;
 }
 
-static void tell_progress(struct dlc_once *once, uint64_t now_ns) {
+static void once_tell_progress(struct dlc_once *once, uint64_t now_ns) {
         uint64_t waited_ns = now_ns - once->since_ns;
         char text[DLP_TEXT_MAX];
 
@@ -294,13 +294,13 @@ static void tell_progress(struct dlc_once *once, uint64_t now_ns) {
 }
 
 /* Sleeps until the next look. Returns 0; -ETIMEDOUT if the deadline has come; -EINTR. */
-static int pause_until(struct dlc_once *once, uint64_t deadline_ns) {
+static int once_pause_until(struct dlc_once *once, uint64_t deadline_ns) {
         uint64_t now_ns = clock_now_ns(), pause_ns, most_ns = once->cluster ? PAUSE_CLUSTER_NS : PAUSE_NODE_NS;
         struct timespec pause;
 
         if (now_ns >= deadline_ns)
                 return -ETIMEDOUT;
-        tell_progress(once, now_ns);
+        once_tell_progress(once, now_ns);
         pause_ns = (now_ns - once->since_ns) / 10;
         pause_ns += pause_ns * (now_ns >> 10 & 0xff) / 1024; /* so that processes that began together drift apart */
         if (pause_ns > most_ns)
@@ -316,7 +316,7 @@ static int pause_until(struct dlc_once *once, uint64_t deadline_ns) {
 
 int dlc_once_wait(struct dlc_once *once, int timeout_ms) {
         uint64_t deadline_ns = dli_deadline(timeout_ms);
-        int r = check_handle(once, "dlc_once_wait");
+        int r = once_check_handle(once, "dlc_once_wait");
 
         if (r < 0 || once->outcome > 0)
                 return r < 0 ? r : once->outcome;
@@ -324,8 +324,8 @@ int dlc_once_wait(struct dlc_once *once, int timeout_ms) {
                 once->since_ns = clock_now_ns();
                 once->next_progress_ns = once->since_ns + FIRST_PROGRESS_NS;
         }
-        while ((r = look(once)) == 0) {
-                r = pause_until(once, deadline_ns);
+        while ((r = once_look(once)) == 0) {
+                r = once_pause_until(once, deadline_ns);
                 if (r == -EINTR)
                         why_set(&once->reason, r, "a signal came while waiting for pid %" PRId64 " on %s",
                                 once->record.pid, once->record.host);
@@ -352,7 +352,8 @@ static const char *tail_of(const char *text) {
         return text;
 }
 
-static int end(struct dlc_once *once, enum dlc_once_outcome outcome, int status, const char *text, const char *result) {
+static int once_end(struct dlc_once *once, enum dlc_once_outcome outcome, int status, const char *text,
+                    const char *result) {
         struct dli_once_record record = once->record;
         int r;
 
@@ -380,17 +381,17 @@ static int end(struct dlc_once *once, enum dlc_once_outcome outcome, int status,
         once->was_ended = true;
         dli_once_record_clear(&once->record);
         once->record = record;
-        settle(once, once->outcome);
+        once_settle(once, once->outcome);
         dli_once_file_unlock(&once->file);
         return r;
 }
 
 int dlc_once_end(struct dlc_once *once, enum dlc_once_outcome outcome, int status, const char *text,
                  const char *result) {
-        int r = check_handle(once, "dlc_once_end");
+        int r = once_check_handle(once, "dlc_once_end");
 
         if (r == 0) {
-                r = end(once, outcome, status, text, result);
+                r = once_end(once, outcome, status, text, result);
                 if (r < 0)
                         dli_report(&once->reason, r);
         }

@@ -16,7 +16,7 @@ struct numbers {
         bool is_whole;
 };
 
-static int grow(struct numbers *numbers) {
+static int column_file_grow(struct numbers *numbers) {
         size_t n = numbers->n_room ? 2 * numbers->n_room : 4096;
         int64_t *wholes = realloc(numbers->wholes, n * sizeof(*wholes));
         double *reals;
@@ -36,10 +36,11 @@ static int refuse_line(const char *path, size_t number, const char *line, struct
 }
 
 /* Adds the number of a line without its end. NaN and infinity are numbers here: who uses them refuses them. */
-static int add(struct numbers *numbers, const char *path, size_t number, const char *line, struct why *why) {
+static int column_file_add(struct numbers *numbers, const char *path, size_t number, const char *line,
+                           struct why *why) {
         char *end;
 
-        if (numbers->n == numbers->n_room && grow(numbers) < 0)
+        if (numbers->n == numbers->n_room && column_file_grow(numbers) < 0)
                 return why_errno(why, -ENOMEM, "%s", path);
         numbers->reals[numbers->n] = strtod(line, &end);
         if (end == line || end[strspn(end, " \t\r")] != '\0')
@@ -53,7 +54,7 @@ static int add(struct numbers *numbers, const char *path, size_t number, const c
         return 0;
 }
 
-static int read_lines(FILE *file, const char *path, struct numbers *numbers, struct why *why) {
+static int column_file_read_lines(FILE *file, const char *path, struct numbers *numbers, struct why *why) {
         char *line = NULL;
         size_t size = 0, number = 0;
         int r = 0;
@@ -69,7 +70,7 @@ static int read_lines(FILE *file, const char *path, struct numbers *numbers, str
                 if (length > 0 && line[length - 1] == '\n')
                         line[length - 1] = '\0';
                 if (line[strspn(line, " \t\r")] != '\0')
-                        r = add(numbers, path, number, line, why);
+                        r = column_file_add(numbers, path, number, line, why);
         }
         if (r == 0 && !feof(file)) /* an error of reading, or no memory for a line: not the end of the numbers */
                 r = why_errno(why, errno > 0 ? -errno : -EIO, "%s", path);
@@ -84,7 +85,7 @@ int dli_column_file_read(const char *path, struct dlp_column *ret_column, void *
 
         if (!file)
                 return why_errno(why, -errno, "%s", path);
-        r = read_lines(file, path, &numbers, why);
+        r = column_file_read_lines(file, path, &numbers, why);
         fclose(file);
         if (r < 0) {
                 free(numbers.wholes);

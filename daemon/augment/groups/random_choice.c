@@ -8,7 +8,7 @@ enum {
         WEIGHTS
 };
 
-static double weight_of(const struct value *weights, uint32_t branch) {
+static double random_choice_weight_of(const struct value *weights, uint32_t branch) {
         return weights->n_list > 0 ? weights->list[branch] : 1;
 }
 
@@ -17,11 +17,11 @@ uint32_t group_choose(const struct value *weights, uint32_t n, struct dlp_philox
         uint32_t chosen = 0;
 
         for (uint32_t i = 0; i < n; i++)
-                sum += weight_of(weights, i);
+                sum += random_choice_weight_of(weights, i);
         place = sum * (double)dlp_philox_f32(philox);
         for (uint32_t i = 0; i < n && end <= place; i++) {
-                end += weight_of(weights, i);
-                if (weight_of(weights, i) > 0)
+                end += random_choice_weight_of(weights, i);
+                if (random_choice_weight_of(weights, i) > 0)
                         chosen = i;
         }
         return chosen;

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-static void fill(uint8_t *pixel, uint32_t n_pixels, const uint8_t *color) {
+static void erase_fill(uint8_t *pixel, uint32_t n_pixels, const uint8_t *color) {
         for (uint32_t x = 0; x < n_pixels; x++, pixel += PIXEL_BYTES)
                 memcpy(pixel, color, PIXEL_BYTES);
 }
@@ -20,8 +20,8 @@ static void fill_with_noise(uint8_t *pixel, uint32_t n_pixels, bool is_grey, str
         }
 }
 
-static void erase(const struct operation *operation, const struct box *box, struct dlp_philox *philox,
-                  const struct canvas *canvas) {
+static void erase_erase(const struct operation *operation, const struct box *box, struct dlp_philox *philox,
+                        const struct canvas *canvas) {
         struct noise_bytes bytes;
 
         noise_bytes_begin(philox, (uint64_t)box->width * box->height * (operation->is_grey ? 1 : PIXEL_BYTES), &bytes);
@@ -31,7 +31,7 @@ static void erase(const struct operation *operation, const struct box *box, stru
                 if (operation->flag)
                         fill_with_noise(pixel, box->width, operation->is_grey, &bytes);
                 else
-                        fill(pixel, box->width, operation->color);
+                        erase_fill(pixel, box->width, operation->color);
         }
 }
 
@@ -39,7 +39,7 @@ static void run(const struct operation *operation, const struct canvas *canvas) 
         struct dlp_philox philox;
 
         noise_begin(operation->seed, &philox);
-        erase(operation, &operation->box, &philox, canvas);
+        erase_erase(operation, &operation->box, &philox, canvas);
 }
 
 const struct operation_type operation_erase = {
@@ -79,7 +79,7 @@ static void run_holes(const struct operation *operation, const struct canvas *ca
                 hole.width = draw_length(others[2], others[3], canvas->width, is_pixels, &philox);
                 hole.y = dlp_philox_below(&philox, canvas->height - hole.height + 1);
                 hole.x = dlp_philox_below(&philox, canvas->width - hole.width + 1);
-                erase(operation, &hole, &philox, canvas);
+                erase_erase(operation, &hole, &philox, canvas);
         }
 }
 

@@ -5,22 +5,22 @@
  * vectors hold eight of, in forms that give Pillow's byte for every colour and every turn: there are few enough to
  * compare all of them, and test_hue.c does. */
 #include "daemon/augment/operation.h"
-#include "daemon/augment/operations/planes.h"
+#include "daemon/augment/operations/pixel_planes.h"
 
 /* ---- one colour ------------------------------------------------------------------------------------------------ */
 
-static ALWAYS_INLINE int larger(int a, int b) {
+static ALWAYS_INLINE int hue_larger(int a, int b) {
         return a > b ? a : b;
 }
 
-static ALWAYS_INLINE int smaller(int a, int b) {
+static ALWAYS_INLINE int hue_smaller(int a, int b) {
         return a < b ? a : b;
 }
 
 /* The hue, 0 to 255: it starts at the colour of the largest sample, two sixths of the wheel from one to the next, and
  * goes towards the third one. Of a grey, any. */
 static ALWAYS_INLINE int hue_of(int red, int green, int blue, int largest, int smallest) {
-        int range = larger(largest - smallest, 1), third = red + green + blue - largest - smallest;
+        int range = hue_larger(largest - smallest, 1), third = red + green + blue - largest - smallest;
         int is_red = red == largest, is_green = green == largest;
         int is_up = choose(is_red, blue != smallest, choose(is_green, blue == smallest, red == smallest));
         int from = choose(is_red, 1 - 2 * is_up, choose(is_green, 3 - 2 * is_up, 5 - 2 * is_up));
@@ -30,21 +30,22 @@ static ALWAYS_INLINE int hue_of(int red, int green, int blue, int largest, int s
         return (int)((turns + (float)(turns < 0)) * 255.0f);
 }
 
-static ALWAYS_INLINE int rounded(float positive) {
+static ALWAYS_INLINE int hue_rounded(float positive) {
         return (int)(positive + 0.5f);
 }
 
 static ALWAYS_INLINE void turn_loop(struct planes *colours, int shift) {
         for (uint32_t i = 0; i < PLANES_AT_ONCE; i++) {
                 int red = colours->first[i], green = colours->second[i], blue = colours->third[i];
-                int largest = larger(larger(red, green), blue), smallest = smaller(smaller(red, green), blue);
+                int largest = hue_larger(hue_larger(red, green), blue),
+                    smallest = hue_smaller(hue_smaller(red, green), blue);
                 int hue = (hue_of(red, green, blue, largest, smallest) + shift) & 255;
-                int saturation = (int)((float)(largest - smallest) / (float)larger(largest, 1) * 255.0f);
+                int saturation = (int)((float)(largest - smallest) / (float)hue_larger(largest, 1) * 255.0f);
                 int sixth = (hue * 386) >> 14; /* 6 / 255 of it */
                 float value = (float)largest, chroma = value * ((float)saturation * (1.0f / 255.0f));
                 float part = chroma * ((float)(hue * 2 - sixth * 85) * (1.0f / 85.0f));
-                int high = largest, low = rounded(value - chroma);
-                int falling = rounded(value - part), rising = rounded(value - (chroma - part));
+                int high = largest, low = hue_rounded(value - chroma);
+                int falling = hue_rounded(value - part), rising = hue_rounded(value - (chroma - part));
 
                 colours->first[i] = (uint8_t)choose(sixth == 1, falling,
                                                     choose((sixth | 1) == 3, low, choose(sixth == 4, rising, high)));

@@ -2,7 +2,7 @@
  * binary digits, coordinates X, Y and Z are scaled so that white is 1 in each, and f is the cube root of the standard,
  * with its straight piece near black. */
 #include "daemon/augment/operations/lab.h"
-#include "daemon/augment/operations/planes.h"
+#include "daemon/augment/operations/pixel_planes.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -43,7 +43,7 @@ static double gamma_of(double linear) {
 
 /* No entry is so near to a half that a C library's pow() or cbrt() could change it, except that two of f are a half in
  * float32, in which OpenCV computes them. */
-static void make_tables(void) {
+static void lab_make_tables(void) {
         for (int i = 0; i < 256; i++) {
                 int32_t linear = (int32_t)rint(LINEAR_ONE * linear_of(i / 255.0));
 
@@ -73,7 +73,7 @@ static void make_tables(void) {
 
 static pthread_once_t tables_once = PTHREAD_ONCE_INIT;
 
-static ALWAYS_INLINE int32_t rounded(int32_t value, unsigned shift) {
+static ALWAYS_INLINE int32_t lab_rounded(int32_t value, unsigned shift) {
         return (value + (1 << (shift - 1))) >> shift;
 }
 
@@ -98,9 +98,9 @@ static ALWAYS_INLINE void from_roots_loop(const struct roots *roots, struct plan
         for (size_t i = 0; i < PLANES_AT_ONCE; i++) {
                 int32_t fx = roots->x[i], fy = roots->y[i], fz = roots->z[i];
 
-                planes->first[i] = (uint8_t)rounded(296 * fy - 1336934, 15); /* 116 f - 16, times 255 / 100 */
-                planes->second[i] = (uint8_t)rounded(500 * (fx - fy) + 128 * F_ONE, 15);
-                planes->third[i] = (uint8_t)rounded(200 * (fy - fz) + 128 * F_ONE, 15);
+                planes->first[i] = (uint8_t)lab_rounded(296 * fy - 1336934, 15); /* 116 f - 16, times 255 / 100 */
+                planes->second[i] = (uint8_t)lab_rounded(500 * (fx - fy) + 128 * F_ONE, 15);
+                planes->third[i] = (uint8_t)lab_rounded(200 * (fy - fz) + 128 * F_ONE, 15);
         }
 }
 
@@ -122,8 +122,8 @@ static ALWAYS_INLINE int32_t coordinate_of(int32_t f) {
         return choose(f <= STRAIGHT_F, straight, cube);
 }
 
-static ALWAYS_INLINE uint8_t level_of(const int *factors, int32_t x, int32_t y, int32_t z) {
-        int32_t sum = rounded(factors[0] * x + factors[1] * y + factors[2] * z, 14);
+static ALWAYS_INLINE uint8_t lab_level_of(const int *factors, int32_t x, int32_t y, int32_t z) {
+        int32_t sum = lab_rounded(factors[0] * x + factors[1] * y + factors[2] * z, 14);
 
         sum = sum < 0 ? 0 : sum;
         return (uint8_t)tables.gamma[sum >= N_GAMMA ? N_GAMMA - 1 : sum];
@@ -137,18 +137,18 @@ static ALWAYS_INLINE void to_rgb_loop(struct planes *restrict planes) {
                 int32_t both = tables.fy_and_y[planes->first[i]], fy = both >> 16, y = both & 0xffff;
                 int32_t x = coordinate_of(fy + a), z = coordinate_of(fy - b);
 
-                planes->first[i] = level_of(TO_RGB[0], x, y, z);
-                planes->second[i] = level_of(TO_RGB[1], x, y, z);
-                planes->third[i] = level_of(TO_RGB[2], x, y, z);
+                planes->first[i] = lab_level_of(TO_RGB[0], x, y, z);
+                planes->second[i] = lab_level_of(TO_RGB[1], x, y, z);
+                planes->third[i] = lab_level_of(TO_RGB[2], x, y, z);
         }
 }
 
 WIDE(to_rgb, (struct planes * planes), (planes))
 
-static void change(const struct canvas *canvas, void (*loop)(struct planes *planes)) {
+static void lab_change(const struct canvas *canvas, void (*loop)(struct planes *planes)) {
         struct planes planes = {}; /* zeroed: the last ones of a row may be few, but all are computed */
 
-        pthread_once(&tables_once, make_tables);
+        pthread_once(&tables_once, lab_make_tables);
         for (uint32_t y = 0; y < canvas->height && canvas_goes_on(canvas, y); y++)
                 for (uint32_t x = 0; x < canvas->width; x += PLANES_AT_ONCE) {
                         uint32_t n = canvas->width - x < PLANES_AT_ONCE ? canvas->width - x : PLANES_AT_ONCE;
@@ -160,9 +160,9 @@ static void change(const struct canvas *canvas, void (*loop)(struct planes *plan
 }
 
 void lab_from_rgb(const struct canvas *canvas) {
-        change(canvas, from_rgb);
+        lab_change(canvas, from_rgb);
 }
 
 void lab_to_rgb(const struct canvas *canvas) {
-        change(canvas, to_rgb);
+        lab_change(canvas, to_rgb);
 }

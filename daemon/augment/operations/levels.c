@@ -2,12 +2,12 @@
  * ImageOps. Each is a table of 256 levels for each channel; autocontrast and equalize make theirs from the levels that
  * the picture has now, each channel by itself. */
 #include "daemon/augment/operation.h"
-#include "daemon/augment/operations/tables.h"
+#include "daemon/augment/operations/pixel_tables.h"
 #include "daemon/augment/operations/wide.h"
 
 #include <string.h>
 
-static uint8_t clamped(int64_t level) {
+static uint8_t levels_clamped(int64_t level) {
         return level < 0 ? 0 : level > 255 ? 255 : (uint8_t)level;
 }
 
@@ -81,7 +81,7 @@ static void run_brightness_contrast(const struct operation *operation, const str
 
 /* ---- a table from the channel's own levels ------------------------------------------------------------------- */
 
-static void leave(uint8_t *table) {
+static void levels_leave(uint8_t *table) {
         for (int i = 0; i < N_LEVELS; i++)
                 table[i] = (uint8_t)i;
 }
@@ -91,13 +91,13 @@ static void stretch(int lowest, int highest, uint8_t *table) {
         double scale, offset;
 
         if (highest <= lowest) { /* a flat channel */
-                leave(table);
+                levels_leave(table);
                 return;
         }
         scale = 255.0 / (highest - lowest);
         offset = -lowest * scale;
         for (int i = 0; i < N_LEVELS; i++)
-                table[i] = clamped((int64_t)(i * scale + offset));
+                table[i] = levels_clamped((int64_t)(i * scale + offset));
 }
 
 /* Each level becomes the share of pixels that are darker. The step is a 255th of all pixels without those of the
@@ -110,12 +110,12 @@ static void spread(const uint32_t *counts, uint8_t *table) {
                 n_below += counts[i];
         step = n_below / 255;
         if (step == 0) { /* also of a flat channel */
-                leave(table);
+                levels_leave(table);
                 return;
         }
         n = step / 2;
         for (int i = 0; i < N_LEVELS; i++) {
-                table[i] = clamped(n / step);
+                table[i] = levels_clamped(n / step);
                 n += counts[i];
         }
 }

@@ -23,8 +23,8 @@ static const struct step_type *last_form(const struct recipe *recipe) {
 
 /* Steps that set the form of the result come after all steps that touch pixels, except those that may follow them. None
  * is for bands, of which there may be more than a pixel has channels. */
-static int check_place(const struct step_text *reader, const struct step_type *type, const char *word,
-                       const struct recipe *recipe) {
+static int parse_check_place(const struct step_text *reader, const struct step_type *type, const char *word,
+                             const struct recipe *recipe) {
         const struct step_type *form = last_form(recipe);
 
         if (recipe->conversion.format.is_bands)
@@ -41,7 +41,8 @@ static int check_place(const struct step_text *reader, const struct step_type *t
                        step_text_column(reader, word), type->name, form->name);
 }
 
-static int convert(const struct step_text *reader, const struct step *step, const char *word, struct recipe *recipe) {
+static int parse_convert(const struct step_text *reader, const struct step *step, const char *word,
+                         struct recipe *recipe) {
         struct why detail = {};
         int r;
 
@@ -75,8 +76,8 @@ static int check_form(const struct step_text *reader, const struct step *step, c
 }
 
 /* How many pictures a sample has must be the same for all, and clear from the text. */
-static int check_views(const struct step_text *reader, const struct step *step, const char *word,
-                       const struct recipe *recipe) {
+static int parse_check_views(const struct step_text *reader, const struct step *step, const char *word,
+                             const struct recipe *recipe) {
         if (step->type->n_views == 0)
                 return 0;
         if (step->depth > 0)
@@ -93,8 +94,8 @@ static int check_views(const struct step_text *reader, const struct step *step, 
         return 0;
 }
 
-static int check_weights(const struct step_text *reader, const struct step *step, const char *word,
-                         const struct recipe *recipe) {
+static int parse_check_weights(const struct step_text *reader, const struct step *step, const char *word,
+                               const struct recipe *recipe) {
         unsigned idx_weights = step->type->group->idx_weights;
         const struct value *weights = &step->values[idx_weights];
         uint32_t begins[LIST_MAX], ends[LIST_MAX], n;
@@ -118,7 +119,8 @@ static int check_weights(const struct step_text *reader, const struct step *step
                        weights->n_list, weights->n_list == 1 ? "" : "s", n);
 }
 
-static int read_step(struct step_text *reader, const struct step_type *type, const char *word, struct recipe *recipe) {
+static int parse_read_step(struct step_text *reader, const struct step_type *type, const char *word,
+                           struct recipe *recipe) {
         uint32_t idx = recipe->n_steps, n_channels = recipe->conversion.format.n_channels;
         struct step *step = &recipe->steps[idx];
         unsigned given = 0;
@@ -127,7 +129,7 @@ static int read_step(struct step_text *reader, const struct step_type *type, con
         if (idx == DLP_STEPS_MAX)
                 return why_set(reader->why, -EINVAL, "pipeline, column %zu: more than %u steps, which is the limit",
                                step_text_column(reader, word), DLP_STEPS_MAX);
-        r = check_place(reader, type, word, recipe);
+        r = parse_check_place(reader, type, word, recipe);
         if (r < 0)
                 return r;
         step->type = type;
@@ -140,13 +142,13 @@ static int read_step(struct step_text *reader, const struct step_type *type, con
                 r = fill_defaults(reader, word, step, given);
         step->n_inside = recipe->n_steps - idx - 1;
         if (r == 0 && type->group)
-                r = check_weights(reader, step, word, recipe);
+                r = parse_check_weights(reader, step, word, recipe);
         if (r == 0)
-                r = convert(reader, step, word, recipe);
+                r = parse_convert(reader, step, word, recipe);
         if (r == 0)
                 r = check_form(reader, step, word, n_channels, recipe);
         if (r == 0)
-                r = check_views(reader, step, word, recipe);
+                r = parse_check_views(reader, step, word, recipe);
         return r;
 }
 
@@ -226,7 +228,7 @@ static int read_mode(struct step_text *reader, const char *word, size_t n_word, 
 
 /* Steps that one class of torchvision stands for. Their text has no mistakes; where they may stand is said of the
  * word. */
-static int read_steps(struct step_text *reader, const char *steps, const char *word, struct recipe *recipe) {
+static int parse_read_steps(struct step_text *reader, const char *steps, const char *word, struct recipe *recipe) {
         struct step_text inner = { .what = "pipeline", .text = steps, .at = steps };
         int r = 0;
 
@@ -246,7 +248,7 @@ static int read_steps(struct step_text *reader, const char *steps, const char *w
                 assert(type);
                 inner.at += n;
                 inner.why = &detail;
-                r = read_step(&inner, type, steps, recipe);
+                r = parse_read_step(&inner, type, steps, recipe);
                 if (r < 0)
                         return why_set(reader->why, r, "pipeline, column %zu: in place of \"%.*s\": %s",
                                        step_text_column(reader, word), word_shown(word_length(word)), word,
@@ -256,7 +258,7 @@ static int read_steps(struct step_text *reader, const char *steps, const char *w
         return r;
 }
 
-static int read_one(struct step_text *reader, unsigned place, struct recipe *recipe) {
+static int parse_read_one(struct step_text *reader, unsigned place, struct recipe *recipe) {
         const char *word, *steps;
         const struct step_type *type;
         size_t n_word;
@@ -274,19 +276,19 @@ static int read_one(struct step_text *reader, unsigned place, struct recipe *rec
                                step_text_column(reader, word), word_shown(n_word), word);
         reader->at += n_word;
         if (type)
-                return read_step(reader, type, word, recipe);
+                return parse_read_step(reader, type, word, recipe);
         if (steps)
-                return read_steps(reader, steps, word, recipe);
+                return parse_read_steps(reader, steps, word, recipe);
         if (is_mode(word, n_word))
                 return read_mode(reader, word, n_word, place, recipe);
         return step_refuse(reader, word, n_word);
 }
 
 /* Steps with blanks or commas between them, up to "]". */
-static int read_list(struct step_text *reader, struct recipe *recipe) {
+static int parse_read_list(struct step_text *reader, struct recipe *recipe) {
         while (*reader->at != ']') {
                 const char *after;
-                int r = read_one(reader, 1, recipe); /* decode and raw cannot be here */
+                int r = parse_read_one(reader, 1, recipe); /* decode and raw cannot be here */
 
                 if (r < 0)
                         return r;
@@ -319,7 +321,7 @@ int read_inside(struct step_text *reader, const struct step_type *type, struct r
         reader->at++;
         step_text_skip_blanks(reader);
         recipe->depth++;
-        r = read_list(reader, recipe);
+        r = parse_read_list(reader, recipe);
         recipe->depth--;
         if (r == 0 && recipe->n_steps == n_before)
                 return why_set(reader->why, -EINVAL, "pipeline, column %zu: no step in the brackets of %s; expected %s",
@@ -327,7 +329,7 @@ int read_inside(struct step_text *reader, const struct step_type *type, struct r
         return r;
 }
 
-static int read_all(struct step_text *reader, struct recipe *recipe) {
+static int parse_read_all(struct step_text *reader, struct recipe *recipe) {
         step_text_skip_blanks(reader);
         if (*reader->at == '\0')
                 return why_set(reader->why, -EINVAL,
@@ -335,7 +337,7 @@ static int read_all(struct step_text *reader, struct recipe *recipe) {
                                " \"random_resized_crop(224) hflip(0.5)\", or \"decode\", or \"raw\"");
 
         for (unsigned place = recipe->goes_on; *reader->at; place++) {
-                int r = read_one(reader, place, recipe);
+                int r = parse_read_one(reader, place, recipe);
 
                 if (r < 0)
                         return r;
@@ -366,7 +368,8 @@ static int check_output(const struct recipe *recipe, struct why *why) {
                        width, height, RECIPE_BETWEEN_PIXELS_MAX);
 }
 
-static int parse(const char *text, bool goes_on, enum pixel_mode mode, struct recipe **ret_recipe, struct why *why) {
+static int parse_parse(const char *text, bool goes_on, enum pixel_mode mode, struct recipe **ret_recipe,
+                       struct why *why) {
         _cleanup_(recipe_freep) struct recipe *recipe = NULL;
         struct step_text reader = { .what = "pipeline", .why = why };
         char typed[DLP_PIPELINE_MAX];
@@ -386,7 +389,7 @@ static int parse(const char *text, bool goes_on, enum pixel_mode mode, struct re
         recipe->goes_on = goes_on;
         conversion_init(&recipe->conversion);
         conversion_set_mode(&recipe->conversion, mode);
-        r = read_all(&reader, recipe);
+        r = parse_read_all(&reader, recipe);
         if (r < 0)
                 return r;
         conversion_finish(&recipe->conversion);
@@ -399,9 +402,9 @@ static int parse(const char *text, bool goes_on, enum pixel_mode mode, struct re
 }
 
 int recipe_parse(const char *text, struct recipe **ret_recipe, struct why *why) {
-        return parse(text, false, PIXELS_RGB, ret_recipe, why);
+        return parse_parse(text, false, PIXELS_RGB, ret_recipe, why);
 }
 
 int recipe_parse_after(const char *text, enum pixel_mode mode, struct recipe **ret_recipe, struct why *why) {
-        return parse(text, true, mode, ret_recipe, why);
+        return parse_parse(text, true, mode, ret_recipe, why);
 }

@@ -18,11 +18,11 @@ unsigned count_arguments(const struct step_type *type) {
         return n;
 }
 
-static bool is_argument(const struct argument *argument, const char *word, size_t n) {
+static bool read_arguments_is_argument(const struct argument *argument, const char *word, size_t n) {
         return word_is(word, n, argument->name) || (argument->other_name && word_is(word, n, argument->other_name));
 }
 
-static int refuse_key(const struct step_text *reader, const struct step_type *type, size_t n_word) {
+static int read_arguments_refuse_key(const struct step_text *reader, const struct step_type *type, size_t n_word) {
         const char *reason = torchvision_left_out(reader->at, n_word);
         char names[160] = "";
         struct nearest nearest;
@@ -42,8 +42,8 @@ static int refuse_key(const struct step_text *reader, const struct step_type *ty
 }
 
 /* Reads the value of one argument, after its key if it has one. */
-static int read_value(struct step_text *reader, const struct step_type *type, unsigned idx, struct step *step,
-                      struct recipe *recipe, unsigned *given) {
+static int read_arguments_read_value(struct step_text *reader, const struct step_type *type, unsigned idx,
+                                     struct step *step, struct recipe *recipe, unsigned *given) {
         struct why detail = {};
         char habit[HABIT_MAX];
         int r;
@@ -67,22 +67,22 @@ static int read_value(struct step_text *reader, const struct step_type *type, un
 }
 
 /* Finds the next argument: the named one, or the next in sequence. Leaves the reader at its value. */
-static int read_key(struct step_text *reader, const struct step_type *type, unsigned *next, bool *named,
-                    unsigned *ret_idx) {
+static int read_arguments_read_key(struct step_text *reader, const struct step_type *type, unsigned *next, bool *named,
+                                   unsigned *ret_idx) {
         unsigned n_arguments = count_arguments(type);
         size_t n_word = word_length(reader->at);
         const char *equals = reader->at + n_word + strspn(reader->at + n_word, " \t");
 
         if (n_word > 0 && *equals == '=') {
                 for (unsigned i = 0; i < n_arguments; i++)
-                        if (is_argument(&type->arguments[i], reader->at, n_word)) {
+                        if (read_arguments_is_argument(&type->arguments[i], reader->at, n_word)) {
                                 reader->at = equals + 1;
                                 step_text_skip_blanks(reader);
                                 *named = true;
                                 *ret_idx = i;
                                 return 0;
                         }
-                return refuse_key(reader, type, n_word);
+                return read_arguments_refuse_key(reader, type, n_word);
         }
         if (*named && *reader->at && strchr("+-.0123456789", *reader->at))
                 return step_text_refuse_here(
@@ -104,9 +104,9 @@ int read_arguments(struct step_text *reader, const struct step_type *type, struc
 
         r = *reader->at == '(' ? step_text_enter(reader) : 0;
         while (r > 0) {
-                r = read_key(reader, type, &next, &named, &idx);
+                r = read_arguments_read_key(reader, type, &next, &named, &idx);
                 if (r == 0)
-                        r = read_value(reader, type, idx, step, recipe, given);
+                        r = read_arguments_read_value(reader, type, idx, step, recipe, given);
                 if (r == 0)
                         r = step_text_after_argument(reader);
         }

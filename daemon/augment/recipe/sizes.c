@@ -111,8 +111,8 @@ static struct size through_steps(const struct walk *walk, uint32_t begin, uint32
         return size;
 }
 
-static bool walk_all(const struct recipe *recipe, bool is_bound, struct size size, uint32_t *ret_height,
-                     uint32_t *ret_width) {
+static bool sizes_walk_all(const struct recipe *recipe, bool is_bound, struct size size, uint32_t *ret_height,
+                           uint32_t *ret_width) {
         const struct walk walk = { .recipe = recipe, .is_bound = is_bound };
 
         size = through_steps(&walk, 0, recipe->n_steps, size);
@@ -130,11 +130,11 @@ int recipe_output(const struct recipe *recipe, uint32_t *ret_height, uint32_t *r
 
 int recipe_output_from(const struct recipe *recipe, uint32_t height, uint32_t width, uint32_t *ret_height,
                        uint32_t *ret_width) {
-        return walk_all(recipe, false, (struct size){ height, width }, ret_height, ret_width) ? 0 : RECIPE_VARIES;
+        return sizes_walk_all(recipe, false, (struct size){ height, width }, ret_height, ret_width) ? 0 : RECIPE_VARIES;
 }
 
 bool recipe_bound(const struct recipe *recipe, uint32_t *ret_height, uint32_t *ret_width) {
-        return walk_all(recipe, true, (struct size){ 0, 0 }, ret_height, ret_width);
+        return sizes_walk_all(recipe, true, (struct size){ 0, 0 }, ret_height, ret_width);
 }
 
 void recipe_add_work(const struct recipe *recipe, struct recipe_work *work) {

@@ -257,7 +257,7 @@ static void weigh_bilinear(struct axis *axis, const struct scaling *scaling) {
                 weigh_taps(axis, scaling, RESIZE_BILINEAR, axis->unscaled, axis->weights.n_taps);
 }
 
-static void weigh(struct axis *axis, const struct scaling *scaling) {
+static void axis_weigh(struct axis *axis, const struct scaling *scaling) {
         uint32_t n_taps = axis->weights.n_taps;
 
         switch (axis->key.filter) {
@@ -293,7 +293,7 @@ static void pad_outputs(struct axis *axis) {
         }
 }
 
-static size_t read_bytes(const struct resize_axis *weights) {
+static size_t axis_read_bytes(const struct resize_axis *weights) {
         uint32_t a = weights->first[0], b = weights->first[weights->n_outputs - 1];
         size_t n_read = (weights->n_taps + RESIZE_READ_TAPS - 1) / RESIZE_READ_TAPS * RESIZE_READ_TAPS;
 
@@ -383,11 +383,11 @@ static int prepare(struct axis *axis) {
         if (is_choice)
                 weigh_pixels(axis);
         else
-                weigh(axis, &scaling);
+                axis_weigh(axis, &scaling);
         if (axis->key.given_first > 0)
                 count_from_given(axis);
         pad_outputs(axis);
-        axis->weights.n_read_bytes = read_bytes(&axis->weights);
+        axis->weights.n_read_bytes = axis_read_bytes(&axis->weights);
         return 0;
 }
 

@@ -3,8 +3,8 @@
  * Columns and rows are handled in the same way. The weights are bit-identical to Pillow's. */
 #pragma once
 
-#include "daemon/augment/resize/kernels.h"
-#include "daemon/augment/resize/resize.h"
+#include "daemon/augment/resize/resample.h"
+#include "daemon/augment/resize/resize_kernels.h"
 
 #include <stdbool.h>
 

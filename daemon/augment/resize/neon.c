@@ -3,7 +3,7 @@
  *
  * The sums equal those of the scalar form, so the result is bit-identical. Other machines compile only the last
  * lines. */
-#include "daemon/augment/resize/kernels.h"
+#include "daemon/augment/resize/resize_kernels.h"
 
 #include "daemon/base/box.h"
 

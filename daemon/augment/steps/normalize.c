@@ -11,7 +11,7 @@ enum {
 #define FORM   "N or a number for each channel"
 #define COUNTS (1u << 1 | 1u << 2 | 1u << 3 | 1u << 4)
 
-static bool fits(const struct value *numbers, uint32_t n_channels) {
+static bool normalize_fits(const struct value *numbers, uint32_t n_channels) {
         return numbers->n_list == 1 || numbers->n_list == n_channels;
 }
 
@@ -26,7 +26,7 @@ static int convert(const struct value *values, struct conversion *conversion, st
                 return why_set(why, -EINVAL, "it would change what was erased; expected normalize before erasing");
         if (conversion->has_dtype && conversion->format.dtype == DLP_DTYPE_UINT8)
                 return why_set(why, -EINVAL, "normalized numbers cannot be uint8; expected to(float32), or no \"to\"");
-        if (!fits(mean, n_channels) || !fits(deviation, n_channels))
+        if (!normalize_fits(mean, n_channels) || !normalize_fits(deviation, n_channels))
                 return why_set(why, -EINVAL,
                                "%u means and %u deviations for %u channel%s; expected one, or one for each",
                                mean->n_list, deviation->n_list, n_channels, n_channels == 1 ? "" : "s");

@@ -17,7 +17,7 @@ static const char *const SWITCH_NAMES[] = { "false", "true" };
 
 /* First adds the padding that was asked for. Then, if the picture is still too small, pads both sides: first the width,
  * then the height. */
-static int pad(const struct value *values, struct fold *fold, struct why *why) {
+static int random_crop_pad(const struct value *values, struct fold *fold, struct why *why) {
         struct border border = border_of(&values[FILL], &values[PADDING_MODE]);
         struct padding padding = padding_of(&values[PADDING]);
         uint32_t width = values[SIZE].width, height = values[SIZE].height;
@@ -38,7 +38,7 @@ static int pad(const struct value *values, struct fold *fold, struct why *why) {
 
 static int plan(const struct value *values, struct dlp_philox *philox, struct fold *fold, struct why *why) {
         struct box box = { .width = values[SIZE].width, .height = values[SIZE].height };
-        int r = pad(values, fold, why);
+        int r = random_crop_pad(values, fold, why);
 
         if (r < 0)
                 return r;

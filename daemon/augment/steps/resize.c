@@ -45,7 +45,7 @@ static int plan(const struct value *values, struct dlp_philox *philox, struct fo
 }
 
 /* Limits a length so that later sums and products do not overflow; the plan refuses such lengths in any case. */
-static uint32_t limited(uint64_t length) {
+static uint32_t resize_limited(uint64_t length) {
         return length < 1u << 28 ? (uint32_t)length : 1u << 28;
 }
 
@@ -55,8 +55,8 @@ static void output(const struct value *values, uint32_t *height, uint32_t *width
         if (values[SIZE].width == 0 && *width == 0)
                 return; /* depends on the picture, and still does */
         new_size(values, *width, *height, &new_width, &new_height);
-        *width = limited(new_width);
-        *height = limited(new_height);
+        *width = resize_limited(new_width);
+        *height = resize_limited(new_height);
 }
 
 /* Without max, the long side of a picture may have any length. */

@@ -5,7 +5,7 @@
 #include <immintrin.h>
 #include <string.h>
 
-#include "daemon/augment/warp/rows.h"
+#include "daemon/augment/warp/warp_rows.h"
 
 #define INLINE __attribute__((target(TARGET), always_inline)) static inline
 

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "daemon/augment/warp/rows.h"
+#include "daemon/augment/warp/warp_rows.h"
 
 /* ---- whole numbers -------------------------------------------------------------------------------------------- */
 
@@ -23,7 +23,7 @@ static int32_t fixed(double number) {
         return whole >= INT32_MIN && whole <= INT32_MAX ? (int32_t)whole : INT32_MIN;
 }
 
-static bool is_near(const double *c, double x, double y) {
+static bool fixed_is_near(const double *c, double x, double y) {
         return fabs(x * c[0] + y * c[1] + c[2]) < 32768.0 && fabs(x * c[3] + y * c[4] + c[5]) < 32768.0;
 }
 
@@ -49,7 +49,7 @@ static void keep_within(int64_t at, int64_t step, int64_t limit, uint32_t *begin
 }
 
 /* Does at + n * step fit, so that nothing wraps on the way? */
-static bool stays(int32_t at, int32_t step, uint32_t n) {
+static bool fixed_stays(int32_t at, int32_t step, uint32_t n) {
         int64_t end = at + (int64_t)step * n;
 
         return end >= INT32_MIN && end <= INT32_MAX;
@@ -60,7 +60,8 @@ static void copy_pixel(const struct view *source, int32_t x, int32_t y, uint8_t 
 }
 
 /* Pixels that all lie within the source. */
-static void copy_row(const struct view *source, struct position at, struct position step, uint32_t n, uint8_t *out) {
+static void fixed_copy_row(const struct view *source, struct position at, struct position step, uint32_t n,
+                           uint8_t *out) {
         uint32_t i;
 
         if (step.x == ONE && step.y == 0) {
@@ -95,7 +96,7 @@ static void warp_row(const struct warp *warp, const struct view *source, struct 
                      uint32_t n, uint8_t *out) {
         uint32_t begin = 0, end = n;
 
-        if (!stays(at.x, step.x, n) || !stays(at.y, step.y, n)) {
+        if (!fixed_stays(at.x, step.x, n) || !fixed_stays(at.y, step.y, n)) {
                 warp_wrapping_row(warp, source, at, step, n, out);
                 return;
         }
@@ -104,7 +105,7 @@ static void warp_row(const struct warp *warp, const struct view *source, struct 
         if (begin < end) {
                 at.x = (int32_t)(at.x + (int64_t)step.x * begin);
                 at.y = (int32_t)(at.y + (int64_t)step.y * begin);
-                copy_row(source, at, step, end - begin, out + (size_t)begin * PIXEL_BYTES);
+                fixed_copy_row(source, at, step, end - begin, out + (size_t)begin * PIXEL_BYTES);
         }
         warp_fill(warp, out, begin);
         warp_fill(warp, out + (size_t)end * PIXEL_BYTES, n - end);
@@ -114,8 +115,8 @@ bool warp_fixed(const struct warp *warp, const struct view *source, const struct
         const double *c = warp->coefficients;
         struct position at, step = { fixed(c[0]), fixed(c[3]) }, step_down = { fixed(c[1]), fixed(c[4]) };
 
-        if (!is_near(c, 0, 0) || !is_near(c, canvas->width, canvas->height) || !is_near(c, 0, canvas->height) ||
-            !is_near(c, canvas->width, 0))
+        if (!fixed_is_near(c, 0, 0) || !fixed_is_near(c, canvas->width, canvas->height) ||
+            !fixed_is_near(c, 0, canvas->height) || !fixed_is_near(c, canvas->width, 0))
                 return false;
         at.x = fixed(c[2] + c[0] * 0.5 + c[1] * 0.5);
         at.y = fixed(c[5] + c[3] * 0.5 + c[4] * 0.5);
@@ -173,7 +174,8 @@ static void find_columns(double *at_x, double step, uint32_t source_width, uint3
         }
 }
 
-static void copy_columns(const struct warp *warp, const uint8_t *row, const struct columns *columns, uint8_t *out) {
+static void fixed_copy_columns(const struct warp *warp, const uint8_t *row, const struct columns *columns,
+                               uint8_t *out) {
         uint32_t begin = columns->begin, end = columns->end;
 
         if (end == 0) {
@@ -203,8 +205,8 @@ void warp_scaled(const struct warp *warp, const struct view *source, const struc
                         if (at_y < 0 || !(at_y < source->height))
                                 warp_fill(warp, canvas_at(canvas, x, y), n);
                         else
-                                copy_columns(warp, source_at(source, 0, (uint32_t)at_y), &columns,
-                                             canvas_at(canvas, x, y));
+                                fixed_copy_columns(warp, source_at(source, 0, (uint32_t)at_y), &columns,
+                                                   canvas_at(canvas, x, y));
                 }
         }
 }

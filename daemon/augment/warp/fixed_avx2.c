@@ -1,6 +1,6 @@
 /* augment/warp/fixed_avx2.c: nearest pixels of a row, eight at a time. A pixel is read with four bytes, so rows of the
  * result that show the source's last row, after which nothing may be read, are left to others. */
-#include "daemon/augment/warp/rows.h"
+#include "daemon/augment/warp/warp_rows.h"
 
 #if defined(__x86_64__)
 
@@ -17,7 +17,7 @@ AVX2 static __m256i eight_from(int32_t at, int32_t step) {
 }
 
 /* Does a row show the last row, or are the offsets too large for the instruction? */
-static bool is_beyond(const struct view *source, struct position at, struct position step, uint32_t n) {
+static bool fixed_avx2_is_beyond(const struct view *source, struct position at, struct position step, uint32_t n) {
         int64_t first = at.y / WARP_ONE, last = (at.y + (int64_t)step.y * (n - 1)) / WARP_ONE;
 
         return (first > last ? first : last) + 1 >= (int64_t)source->height ||
@@ -52,7 +52,7 @@ AVX2 static uint32_t copy_eights(const struct view *source, struct position at, 
 
 uint32_t warp_fixed_avx2(const struct view *source, struct position at, struct position step, uint32_t n,
                          uint8_t *out) {
-        if (!__builtin_cpu_supports("avx2") || is_beyond(source, at, step, n))
+        if (!__builtin_cpu_supports("avx2") || fixed_avx2_is_beyond(source, at, step, n))
                 return 0;
         return copy_eights(source, at, step, n, out);
 }

@@ -3,15 +3,15 @@
  * (perspective); the grid goes from -1 to 1. */
 #include <math.h>
 
-#include "daemon/augment/warp/rows.h"
+#include "daemon/augment/warp/warp_rows.h"
 
 /* A position of the grid, as the number of a pixel of `length`; halves go to the even one. torch's code for CPUs with
  * vectors fuses the product and the subtraction, both of which are exact in float64. */
-static double pixel_of(float position, uint32_t length) {
+static double grid_pixel_of(float position, uint32_t length) {
         return (double)rintf((float)((double)(position + 1.0f) * ((double)length / 2.0) - 0.5));
 }
 
-static float weighed(const float *by, float x, float y) {
+static float grid_weighed(const float *by, float x, float y) {
         return x * by[0] + y * by[1] + by[2];
 }
 
@@ -29,15 +29,15 @@ void warp_grid(const struct warp *warp, const struct view *source, const struct 
         distance[2] = 1;
         for (uint32_t i = 0; i < n; i++) {
                 float at_x = from_x + (float)(x + i), at_y = from_y + (float)y;
-                float shown_x = weighed(by[0], at_x, at_y), shown_y = weighed(by[1], at_x, at_y);
+                float shown_x = grid_weighed(by[0], at_x, at_y), shown_y = grid_weighed(by[1], at_x, at_y);
 
                 if (!is_affine) {
-                        float by_distance = weighed(distance, at_x, at_y);
+                        float by_distance = grid_weighed(distance, at_x, at_y);
 
                         shown_x = shown_x / by_distance - 1.0f;
                         shown_y = shown_y / by_distance - 1.0f;
                 }
-                ret_x[i] = pixel_of(shown_x, source->width);
-                ret_y[i] = pixel_of(shown_y, source->height);
+                ret_x[i] = grid_pixel_of(shown_x, source->width);
+                ret_y[i] = grid_pixel_of(shown_y, source->height);
         }
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "daemon/augment/operations/wide.h"
-#include "daemon/augment/warp/rows.h"
+#include "daemon/augment/warp/warp_rows.h"
 
 /* What a row of the grid is computed from. */
 struct grid {
@@ -33,7 +33,7 @@ static ALWAYS_INLINE void find_positions_loop(const struct grid *grid, float fro
 WIDE(find_positions, (const struct grid *grid, float from, int32_t x, float distance, uint32_t n, float *ret_positions),
      (grid, from, x, distance, n, ret_positions))
 
-static struct grid grid_of(const double *coefficients, uint32_t length) {
+static struct grid grid_mix_grid_of(const double *coefficients, uint32_t length) {
         float half_side = 0.5f * (float)length;
 
         return (struct grid){
@@ -48,11 +48,11 @@ static struct grid grid_of(const double *coefficients, uint32_t length) {
 
 static const uint8_t NONE[PIXEL_BYTES];
 
-static bool is_within(const struct view *source, int32_t x, int32_t y) {
+static bool grid_mix_is_within(const struct view *source, int32_t x, int32_t y) {
         return x >= 0 && x < (int32_t)source->width && y >= 0 && y < (int32_t)source->height;
 }
 
-static float sum_of_four(const float values[4], const float shares[4]) {
+static float grid_mix_sum_of_four(const float values[4], const float shares[4]) {
         float sum = values[0] * shares[0];
 
         for (unsigned i = 1; i < 4; i++)
@@ -60,8 +60,8 @@ static float sum_of_four(const float values[4], const float shares[4]) {
         return sum;
 }
 
-static void mix_one(const struct warp *warp, bool is_filled, const struct view *source, float x, float y,
-                    uint8_t *out) {
+static void grid_mix_mix_one(const struct warp *warp, bool is_filled, const struct view *source, float x, float y,
+                             uint8_t *out) {
         float left = floorf(x), above = floorf(y), east = x - left, west = 1.0f - east, south = y - above,
               north = 1.0f - south;
         const float shares[4] = { north * west, north * east, south * west, south * east };
@@ -70,15 +70,15 @@ static void mix_one(const struct warp *warp, bool is_filled, const struct view *
 
         for (int i = 0; i < 4; i++) {
                 int32_t column = (int32_t)left + i % 2, row = (int32_t)above + i / 2;
-                bool is_shown = is_within(source, column, row);
+                bool is_shown = grid_mix_is_within(source, column, row);
 
                 pixels[i] = is_shown ? source_at(source, (uint32_t)column, (uint32_t)row) : NONE;
                 shown[i] = is_shown ? 1 : 0;
         }
-        share = sum_of_four(shown, shares);
+        share = grid_mix_sum_of_four(shown, shares);
         for (unsigned c = 0; c < PIXEL_BYTES; c++) {
                 const float levels[4] = { pixels[0][c], pixels[1][c], pixels[2][c], pixels[3][c] };
-                float mixed = sum_of_four(levels, shares), fill = warp->fill[c];
+                float mixed = grid_mix_sum_of_four(levels, shares), fill = warp->fill[c];
 
                 if (is_filled)
                         mixed = (mixed - fill) * share + fill;
@@ -88,19 +88,19 @@ static void mix_one(const struct warp *warp, bool is_filled, const struct view *
 
 /* ---- all of them ----------------------------------------------------------------------------------------------- */
 
-static void mix_row(const struct warp *warp, bool is_filled, const struct view *source, const float *x, const float *y,
-                    uint32_t n, uint8_t *out) {
+static void grid_mix_mix_row(const struct warp *warp, bool is_filled, const struct view *source, const float *x,
+                             const float *y, uint32_t n, uint8_t *out) {
         for (uint32_t i = 0; i < n; i++) {
                 i += warp_grid_mix_avx2(warp, is_filled, source, x + i, y + i, n - i, out + (size_t)i * PIXEL_BYTES);
                 for (uint32_t end = i + WARP_EIGHT < n ? i + WARP_EIGHT : n; i < end; i++)
-                        mix_one(warp, is_filled, source, x[i], y[i], out + (size_t)i * PIXEL_BYTES);
+                        grid_mix_mix_one(warp, is_filled, source, x[i], y[i], out + (size_t)i * PIXEL_BYTES);
                 i--;
         }
 }
 
 void warp_grid_mix(const struct warp *warp, bool is_filled, const struct view *source, const struct canvas *canvas) {
-        struct grid across = grid_of(warp->coefficients, source->width),
-                    down = grid_of(warp->coefficients + 3, source->height);
+        struct grid across = grid_mix_grid_of(warp->coefficients, source->width),
+                    down = grid_mix_grid_of(warp->coefficients + 3, source->height);
         float from_x = (1.0f - (float)canvas->width) * 0.5f, from_y = (1.0f - (float)canvas->height) * 0.5f;
         float xs[WARP_AT_ONCE], ys[WARP_AT_ONCE];
 
@@ -111,6 +111,6 @@ void warp_grid_mix(const struct warp *warp, bool is_filled, const struct view *s
 
                         find_positions(&across, from_x, (int32_t)x, distance, n, xs);
                         find_positions(&down, from_x, (int32_t)x, distance, n, ys);
-                        mix_row(warp, is_filled, source, xs, ys, n, canvas_at(canvas, x, y));
+                        grid_mix_mix_row(warp, is_filled, source, xs, ys, n, canvas_at(canvas, x, y));
                 }
 }

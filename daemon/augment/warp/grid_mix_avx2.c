@@ -1,6 +1,6 @@
 /* augment/warp/grid_mix_avx2.c: grid_mix.c for eight points at once, with AVX2 and FMA: the same operations in the same
  * sequence. */
-#include "daemon/augment/warp/rows.h"
+#include "daemon/augment/warp/warp_rows.h"
 
 #if defined(__x86_64__)
 

@@ -1,10 +1,10 @@
 /* augment/warp/mix_avx2.c: mixes pixels around a point, three channels and the byte after them at once: the same
- * operations in the same sequence as mix.c, none of them fused.
+ * operations in the same sequence as warp_mix.c, none of them fused.
  *
  * Where two pixels are mixed along each axis, that is done for eight points at once in float32. Such a number is less
  * than DOUBT from that of float64: if no whole number is that near, both are truncated to the same level, and if one
  * is, which is rare, the pixel is made once more in float64. */
-#include "daemon/augment/warp/rows.h"
+#include "daemon/augment/warp/warp_rows.h"
 
 #if defined(__x86_64__)
 

@@ -1,7 +1,7 @@
 /* augment/warp/turn.c: turns by quarters, which only move pixels. */
 #include <string.h>
 
-#include "daemon/augment/warp/rows.h"
+#include "daemon/augment/warp/warp_rows.h"
 
 #define TILE 16u /* pixels a side: rows of both pictures stay in the cache */
 

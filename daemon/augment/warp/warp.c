@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "daemon/augment/operations/wide.h"
-#include "daemon/augment/warp/rows.h"
+#include "daemon/augment/warp/warp_rows.h"
 
 const char *const WARP_FILTER_NAMES[N_WARP_FILTERS] = {
         [WARP_NEAREST] = "nearest",
@@ -62,8 +62,8 @@ static void warp_points(const struct warp *warp, uint32_t x, uint32_t y, uint32_
 }
 
 /* Pixels in which the points lie. NaN lies nowhere. */
-static void choose(const struct warp *warp, const struct view *source, const double *x, const double *y, uint32_t n,
-                   uint8_t *out) {
+static void warp_choose(const struct warp *warp, const struct view *source, const double *x, const double *y,
+                        uint32_t n, uint8_t *out) {
         for (uint32_t i = 0; i < n; i++, out += PIXEL_BYTES) {
                 bool is_within = x[i] >= 0 && x[i] < source->width && y[i] >= 0 && y[i] < source->height;
 
@@ -86,7 +86,7 @@ static void run_points(const struct warp *warp, const struct view *source, const
                         if (warp_is_mixing(warp))
                                 warp_mix(warp, source, points_x, points_y, n, canvas_at(canvas, x, y));
                         else
-                                choose(warp, source, points_x, points_y, n, canvas_at(canvas, x, y));
+                                warp_choose(warp, source, points_x, points_y, n, canvas_at(canvas, x, y));
                 }
 }
 

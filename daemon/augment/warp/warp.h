@@ -8,7 +8,7 @@
 #pragma once
 
 #include "daemon/augment/canvas.h"
-#include "daemon/augment/warp/elastic.h"
+#include "daemon/augment/warp/elastic_warp.h"
 
 #include <stdbool.h>
 
@@ -21,7 +21,7 @@ enum warp_kind {
         WARP_TURN_LEFT,        /* by a quarter; no coefficients, here as well: */
         WARP_TURN_RIGHT,
         WARP_TURN_OVER, /* by a half */
-        WARP_ELASTIC,   /* torch's grid as well, with a displacement for each pixel: elastic.h */
+        WARP_ELASTIC,   /* torch's grid as well, with a displacement for each pixel: elastic_warp.h */
 };
 
 enum warp_filter {

@@ -45,7 +45,7 @@ uint64_t cells_number(struct cells *cells) {
 }
 
 /* With the lock. A cell that has no room for the packet reads none: whoever waits for it sees it end. */
-static void forget(struct cell *cell, uint32_t idx) {
+static void cell_forget(struct cell *cell, uint32_t idx) {
         struct cell_head head = { .word = CELL_FORGET, .number = cell->known[idx] };
 
         cell->known[idx] = 0;
@@ -60,7 +60,7 @@ void cells_forget(struct cells *cells, uint64_t number) {
         LIST_FOREACH(cell, &cells->list, entry)
                 for (uint32_t i = 0; i < CELL_MEMORIES_MAX && number > 0; i++)
                         if (cell->known[i] == number)
-                                forget(cell, i);
+                                cell_forget(cell, i);
         pthread_mutex_unlock(&cells->lock);
 }
 
@@ -121,7 +121,7 @@ static void add_cpu(struct cells *cells, uint64_t cpu_ns) {
 }
 
 /* Has it ended? It stays as it is: nobody else gets its number. */
-static bool has_ended(const struct cell *cell, int patience_ms) {
+static bool cell_has_ended(const struct cell *cell, int patience_ms) {
         for (int ms = 0;; ms += 5) {
                 siginfo_t info = { 0 };
 
@@ -159,7 +159,7 @@ void cell_ending_describe(const struct cell_ending *ending, int error, struct wh
                 why_set(ret_how, 0, "%s; it wrote: %s", bare.text, ending->written);
 }
 
-static uint64_t ns_of(struct timeval time) {
+static uint64_t cell_ns_of(struct timeval time) {
         return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_usec * 1000;
 }
 
@@ -172,7 +172,7 @@ void cell_end(struct cell *cell, int error, struct cell_ending *ret_ending) {
 
         if (!cell)
                 return;
-        ending.has_hung_up = error == -EPIPE && !has_ended(cell, GRACE_MS);
+        ending.has_hung_up = error == -EPIPE && !cell_has_ended(cell, GRACE_MS);
         counted_ns = leave_list(cell);
         kill(-cell->process.pid, SIGKILL);
         spawned_hang_up(&cell->process);
@@ -182,7 +182,7 @@ void cell_end(struct cell *cell, int error, struct cell_ending *ret_ending) {
                 read_written(cell, ending.written);
                 *ret_ending = ending;
         }
-        cpu_ns = ns_of(usage.ru_utime) + ns_of(usage.ru_stime);
+        cpu_ns = cell_ns_of(usage.ru_utime) + cell_ns_of(usage.ru_stime);
         add_cpu(cell->cells, cpu_ns > counted_ns ? cpu_ns - counted_ns : 0);
         spawned_close(&cell->process);
         free(cell);
@@ -190,7 +190,7 @@ void cell_end(struct cell *cell, int error, struct cell_ending *ret_ending) {
 
 /* ---- packets ----------------------------------------------------------------------------------------------------- */
 
-static int tell(struct cell *cell, const void *packet, size_t n_bytes, int fd) {
+static int cell_tell(struct cell *cell, const void *packet, size_t n_bytes, int fd) {
         union {
                 struct cmsghdr head;
                 char bytes[CMSG_SPACE(sizeof(int))];
@@ -215,7 +215,7 @@ static int tell(struct cell *cell, const void *packet, size_t n_bytes, int fd) {
 
 /* The descriptor's time limit makes recv() return now and then. What the process has started may hold its end of the
  * channel after it has ended; its last answer may lie there then. */
-static ssize_t await(struct cell *cell, void *packet, const struct cell_patience *patience) {
+static ssize_t cell_await(struct cell *cell, void *packet, const struct cell_patience *patience) {
         uint64_t begin_ns = 0;
         int more = 0;
         ssize_t n;
@@ -228,7 +228,7 @@ static ssize_t await(struct cell *cell, void *packet, const struct cell_patience
                         return -EPIPE;
                 if (begin_ns == 0)
                         begin_ns = clock_now_ns() - LOOK_MS * 1000000ull;
-                if (has_ended(cell, 0))
+                if (cell_has_ended(cell, 0))
                         more = MSG_DONTWAIT;
                 else if (clock_now_ns() - begin_ns >= patience->limit_ns)
                         return -ETIMEDOUT;
@@ -245,8 +245,8 @@ ssize_t cell_ask(struct cell *cell, void *order, size_t n_order, void *answer, c
 
         head->word = CELL_ORDER;
         head->number = ++cell->n_orders;
-        r = tell(cell, order, n_order, -1);
-        n = r < 0 ? r : await(cell, answer, patience);
+        r = cell_tell(cell, order, n_order, -1);
+        n = r < 0 ? r : cell_await(cell, answer, patience);
         if (n > 0 && (reply->word != CELL_ANSWER || reply->number != head->number || reply->result > 0))
                 return -EPROTO;
         return n;
@@ -267,18 +267,18 @@ int cell_lend(struct cell *cell, const struct cell_memory *memory) {
         }
         if (!is_known && idx == CELL_MEMORIES_MAX) {
                 idx = cell->idx_next++ % CELL_MEMORIES_MAX;
-                forget(cell, idx);
+                cell_forget(cell, idx);
         }
         if (!is_known)
                 cell->known[idx] = memory->number;
         pthread_mutex_unlock(&cell->cells->lock);
-        return is_known ? 0 : tell(cell, &word, sizeof(word), memory->fd);
+        return is_known ? 0 : cell_tell(cell, &word, sizeof(word), memory->fd);
 }
 
 /* ---- its beginning ----------------------------------------------------------------------------------------------- */
 
 /* CELL_REFUSES, or what cell_ask() may return. */
-static int set_up(struct cell *cell, const struct cell_terms *terms, struct why *why) {
+static int cell_set_up(struct cell *cell, const struct cell_terms *terms, struct why *why) {
         uint8_t packet[CELL_MESSAGE_MAX] = { 0 };
         struct cell_setup setup = { .head = { .word = CELL_SETUP }, .trust = terms->trust };
         struct cell_hello hello;
@@ -286,9 +286,9 @@ static int set_up(struct cell *cell, const struct cell_terms *terms, struct why 
 
         memcpy(packet, &setup, sizeof(setup));
         memcpy(packet + sizeof(setup), terms->setup, terms->n_setup);
-        n = tell(cell, packet, sizeof(setup) + terms->n_setup, -1);
+        n = cell_tell(cell, packet, sizeof(setup) + terms->n_setup, -1);
         if (n == 0)
-                n = await(cell, packet, &terms->hello);
+                n = cell_await(cell, packet, &terms->hello);
         if (n < 0)
                 return (int)n;
         memcpy(&hello, packet, sizeof(hello));
@@ -329,7 +329,7 @@ static int start(struct cells *cells, const struct cell_terms *terms, struct cel
         return 0;
 }
 
-static bool is_ending(int r) {
+static bool cell_is_ending(int r) {
         return r == -EPIPE || r == -ETIMEDOUT || r == -EPROTO || r == -ECANCELED;
 }
 
@@ -340,10 +340,10 @@ int cell_start(struct cells *cells, const struct cell_terms *terms, struct cell 
 
         if (r < 0)
                 return r;
-        r = set_up(cell, terms, why);
+        r = cell_set_up(cell, terms, why);
         if (r != 0) {
                 cell_end(cell, r == CELL_REFUSES ? 0 : r, ret_ending);
-                return r == CELL_REFUSES || is_ending(r) ? r : why_errno(why, r, "a process");
+                return r == CELL_REFUSES || cell_is_ending(r) ? r : why_errno(why, r, "a process");
         }
         *ret_cell = cell;
         return 0;

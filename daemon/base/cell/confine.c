@@ -67,22 +67,22 @@ struct filter {
         unsigned short n;
 };
 
-static void add(struct filter *filter, uint16_t code, uint32_t k, uint8_t if_true, uint8_t if_false) {
+static void confine_add(struct filter *filter, uint16_t code, uint32_t k, uint8_t if_true, uint8_t if_false) {
         filter->steps[filter->n++] = (struct sock_filter){ code, if_true, if_false, k };
 }
 
-static void load(struct filter *filter, size_t offset) {
-        add(filter, BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset, 0, 0);
+static void confine_load(struct filter *filter, size_t offset) {
+        confine_add(filter, BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset, 0, 0);
 }
 
-static void end(struct filter *filter, uint32_t action) {
-        add(filter, BPF_RET | BPF_K, action, 0, 0);
+static void confine_end(struct filter *filter, uint32_t action) {
+        confine_add(filter, BPF_RET | BPF_K, action, 0, 0);
 }
 
 /* What was loaded is `k`: the action. */
 static void end_if(struct filter *filter, uint32_t k, uint32_t action) {
-        add(filter, BPF_JMP | BPF_JEQ | BPF_K, k, 0, 1);
-        end(filter, action);
+        confine_add(filter, BPF_JMP | BPF_JEQ | BPF_K, k, 0, 1);
+        confine_end(filter, action);
 }
 
 /* The lower half of an argument; these machines are little-endian. */
@@ -92,38 +92,38 @@ static size_t argument(unsigned idx) {
 
 /* A call that is allowed without one bit in an argument: memory that can be executed. */
 static void allow_without(struct filter *filter, int call, unsigned idx, uint32_t bit) {
-        add(filter, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, 4);
-        load(filter, argument(idx));
-        add(filter, BPF_JMP | BPF_JSET | BPF_K, bit, 0, 1);
-        end(filter, SECCOMP_RET_KILL_PROCESS);
-        end(filter, SECCOMP_RET_ALLOW);
+        confine_add(filter, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, 4);
+        confine_load(filter, argument(idx));
+        confine_add(filter, BPF_JMP | BPF_JSET | BPF_K, bit, 0, 1);
+        confine_end(filter, SECCOMP_RET_KILL_PROCESS);
+        confine_end(filter, SECCOMP_RET_ALLOW);
 }
 
 static void allow_advice(struct filter *filter) {
         uint8_t n = ARRAY_SIZE(ADVICE);
 
-        add(filter, BPF_JMP | BPF_JEQ | BPF_K, __NR_madvise, 0, (uint8_t)(2 * n + 2));
-        load(filter, argument(2));
+        confine_add(filter, BPF_JMP | BPF_JEQ | BPF_K, __NR_madvise, 0, (uint8_t)(2 * n + 2));
+        confine_load(filter, argument(2));
         for (uint8_t i = 0; i < n; i++)
                 end_if(filter, (uint32_t)ADVICE[i], SECCOMP_RET_ALLOW);
-        end(filter, SECCOMP_RET_ERRNO | EINVAL);
+        confine_end(filter, SECCOMP_RET_ERRNO | EINVAL);
 }
 
 /* A signal to itself: abort(). */
 static void allow_own_signals(struct filter *filter) {
-        add(filter, BPF_JMP | BPF_JEQ | BPF_K, __NR_tgkill, 0, 4);
-        load(filter, argument(0));
+        confine_add(filter, BPF_JMP | BPF_JEQ | BPF_K, __NR_tgkill, 0, 4);
+        confine_load(filter, argument(0));
         end_if(filter, (uint32_t)getpid(), SECCOMP_RET_ALLOW);
-        end(filter, SECCOMP_RET_KILL_PROCESS);
+        confine_end(filter, SECCOMP_RET_KILL_PROCESS);
 }
 
-static void make(struct filter *filter) {
-        load(filter, offsetof(struct seccomp_data, arch));
-        add(filter, BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0);
-        end(filter, SECCOMP_RET_KILL_PROCESS);
-        load(filter, offsetof(struct seccomp_data, nr));
-        add(filter, BPF_JMP | BPF_JGE | BPF_K, X32_CALLS, 0, 1);
-        end(filter, SECCOMP_RET_KILL_PROCESS);
+static void confine_make(struct filter *filter) {
+        confine_load(filter, offsetof(struct seccomp_data, arch));
+        confine_add(filter, BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0);
+        confine_end(filter, SECCOMP_RET_KILL_PROCESS);
+        confine_load(filter, offsetof(struct seccomp_data, nr));
+        confine_add(filter, BPF_JMP | BPF_JGE | BPF_K, X32_CALLS, 0, 1);
+        confine_end(filter, SECCOMP_RET_KILL_PROCESS);
         for (size_t i = 0; i < ARRAY_SIZE(ALLOWED); i++)
                 end_if(filter, (uint32_t)ALLOWED[i], SECCOMP_RET_ALLOW);
         for (size_t i = 0; i < ARRAY_SIZE(REFUSED); i++)
@@ -132,7 +132,7 @@ static void make(struct filter *filter) {
         allow_without(filter, __NR_mprotect, 2, PROT_EXEC);
         allow_advice(filter);
         allow_own_signals(filter);
-        end(filter, SECCOMP_RET_KILL_PROCESS);
+        confine_end(filter, SECCOMP_RET_KILL_PROCESS);
 }
 
 /* Without SPEC_ALLOW kernels before 5.16 slow a filtered process down by a tenth and more, so that it cannot guess what
@@ -191,7 +191,7 @@ int confine(uint64_t data_bytes, struct why *why) {
         int r;
 
         limit_memory(data_bytes);
-        make(&filter);
+        confine_make(&filter);
         program.len = filter.n;
         if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
                 return why_errno(why, -errno, "giving up privileges for ever (PR_SET_NO_NEW_PRIVS)");

@@ -24,7 +24,7 @@ static const struct cell_kind *the_kind;
 /* ---- packets ----------------------------------------------------------------------------------------------------- */
 
 /* Returns its length; 0: the daemon has closed the channel. */
-static size_t receive(void *packet, int *ret_fd) {
+static size_t inside_receive(void *packet, int *ret_fd) {
         union {
                 struct cmsghdr head;
                 char bytes[CMSG_SPACE(sizeof(int))];
@@ -47,7 +47,7 @@ static size_t receive(void *packet, int *ret_fd) {
 }
 
 /* The daemon waits for it, or has given up: then there is nothing left to do. */
-static void tell(const void *packet, size_t n_bytes) {
+static void inside_tell(const void *packet, size_t n_bytes) {
         ssize_t n;
 
         do
@@ -59,14 +59,14 @@ static void tell(const void *packet, size_t n_bytes) {
 
 /* ---- memories ---------------------------------------------------------------------------------------------------- */
 
-static struct memory *find(uint64_t number) {
+static struct memory *inside_find(uint64_t number) {
         for (uint32_t i = 0; i < CELL_MEMORIES_MAX; i++)
                 if (memories[i].number == number)
                         return &memories[i];
         return NULL;
 }
 
-static void forget(struct memory *memory) {
+static void inside_forget(struct memory *memory) {
         if (!memory || memory->number == 0)
                 return;
         if (the_kind->forget)
@@ -76,9 +76,9 @@ static void forget(struct memory *memory) {
 }
 
 /* If it cannot be mapped, the cell ends: the daemon gives the order to another one, and no sample is to blame. */
-static void map(const struct cell_memory_word *word, int fd) {
+static void inside_map(const struct cell_memory_word *word, int fd) {
         static const char TEXT[] = "it could not map memory of the daemon\n";
-        struct memory *memory = find(0);
+        struct memory *memory = inside_find(0);
         int protection = word->is_writable ? PROT_READ | PROT_WRITE : PROT_READ;
         void *bytes = fd < 0 || !memory ? MAP_FAILED : mmap(NULL, word->n_bytes, protection, MAP_SHARED, fd, 0);
 
@@ -90,7 +90,7 @@ static void map(const struct cell_memory_word *word, int fd) {
 }
 
 static const struct memory *memory_at(const struct cell_place *place) {
-        const struct memory *memory = place->memory ? find(place->memory) : NULL;
+        const struct memory *memory = place->memory ? inside_find(place->memory) : NULL;
 
         if (!memory || place->offset > memory->n_bytes || place->n_bytes > memory->n_bytes - place->offset)
                 return NULL;
@@ -111,7 +111,7 @@ uint8_t *cell_inside_room(const struct cell_place *place) {
 
 /* ---- the loop ---------------------------------------------------------------------------------------------------- */
 
-static void answer(const void *order, size_t n_order) {
+static void inside_answer(const void *order, size_t n_order) {
         static _Alignas(64) uint8_t packet[CELL_MESSAGE_MAX];
         struct cell_head head = { .word = CELL_ANSWER, .number = ((const struct cell_head *)order)->number };
         int result = 0;
@@ -119,33 +119,33 @@ static void answer(const void *order, size_t n_order) {
 
         head.result = result;
         memcpy(packet, &head, sizeof(head));
-        tell(packet, sizeof(head) + n);
+        inside_tell(packet, sizeof(head) + n);
 }
 
-static void serve(void) {
+static void inside_serve(void) {
         static _Alignas(64) uint8_t packet[CELL_MESSAGE_MAX];
         const struct cell_head *head = (const struct cell_head *)(const void *)packet;
         size_t n;
         int fd;
 
-        while ((n = receive(packet, &fd)) > 0) {
+        while ((n = inside_receive(packet, &fd)) > 0) {
                 if (head->word == CELL_MEMORY && n == sizeof(struct cell_memory_word))
-                        map((const struct cell_memory_word *)(const void *)packet, fd);
+                        inside_map((const struct cell_memory_word *)(const void *)packet, fd);
                 else if (head->word == CELL_FORGET)
-                        forget(find(head->number));
+                        inside_forget(inside_find(head->number));
                 else if (head->word == CELL_ORDER)
-                        answer(packet, n);
+                        inside_answer(packet, n);
                 closep(&fd);
         }
 }
 
 /* Its tools, then its confinement. */
-static int settle(struct why *why) {
+static int inside_settle(struct why *why) {
         static _Alignas(64) uint8_t packet[CELL_MESSAGE_MAX];
         const struct cell_setup *setup = (const struct cell_setup *)(const void *)packet;
         uint64_t data_bytes = 0;
         int fd, r;
-        size_t n = receive(packet, &fd);
+        size_t n = inside_receive(packet, &fd);
 
         if (n < sizeof(*setup) || setup->head.word != CELL_SETUP)
                 _exit(0); /* started by hand, or the daemon has ended */
@@ -157,10 +157,10 @@ static int settle(struct why *why) {
 static void live(void) {
         struct cell_hello hello = { .head = { .word = CELL_HELLO } };
 
-        hello.head.result = settle(&hello.why);
-        tell(&hello, sizeof(hello));
+        hello.head.result = inside_settle(&hello.why);
+        inside_tell(&hello, sizeof(hello));
         if (hello.head.result == 0)
-                serve();
+                inside_serve();
 }
 
 void cell_inside(int argc, char **argv, const struct cell_kind *kinds) {

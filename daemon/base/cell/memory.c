@@ -10,7 +10,7 @@
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
-static int write_all(int fd, const uint8_t *bytes, uint64_t n_bytes) {
+static int memory_write_all(int fd, const uint8_t *bytes, uint64_t n_bytes) {
         for (uint64_t done = 0; done < n_bytes;) {
                 ssize_t n = write(fd, bytes + done, n_bytes - done);
 
@@ -28,7 +28,7 @@ int cells_share(struct cells *cells, const char *name, const void *bytes, uint64
 
         if (fd < 0 || ftruncate(fd, (off_t)n_bytes) < 0)
                 return -errno;
-        r = bytes ? write_all(fd, bytes, n_bytes) : 0;
+        r = bytes ? memory_write_all(fd, bytes, n_bytes) : 0;
         if (r < 0)
                 return r;
         if (fcntl(fd, F_ADD_SEALS, SEALS | (bytes ? F_SEAL_WRITE : 0)) < 0)

@@ -36,7 +36,7 @@ static int set_up_writing(posix_spawn_file_actions_t *actions, int writes) {
         return error == 0 ? posix_spawn_file_actions_adddup2(actions, writes, STDERR_FILENO) : error;
 }
 
-static int set_up(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attributes, int channel, int writes) {
+static int spawn_set_up(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attributes, int channel, int writes) {
         sigset_t none, all;
         int error;
 
@@ -60,7 +60,7 @@ static int set_up(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attrib
 }
 
 /* `writes`: where its output goes; -1: it is installed code. */
-static int spawn(const char *program, const char *kind, int channel, int writes, pid_t *ret_pid) {
+static int spawn_spawn(const char *program, const char *kind, int channel, int writes, pid_t *ret_pid) {
         const char *words[] = { "dataloaderd", CELL_ARGUMENT, kind, NULL };
         char *variables[ARRAY_SIZE(KEPT) + 1];
         posix_spawn_file_actions_t actions;
@@ -74,7 +74,7 @@ static int spawn(const char *program, const char *kind, int channel, int writes,
                 posix_spawn_file_actions_destroy(&actions);
                 return -ENOMEM;
         }
-        r = set_up(&actions, &attributes, channel, writes);
+        r = spawn_set_up(&actions, &attributes, channel, writes);
         if (r == 0)
                 r = -posix_spawn(ret_pid, program, &actions, &attributes, (char *const *)(uintptr_t)words,
                                  writes < 0 ? environ : variables);
@@ -116,7 +116,7 @@ int spawn_cell(const char *program, const char *kind, enum cell_trust trust, str
         if (r == 0)
                 r = above_all(&writes);
         if (r == 0)
-                r = spawn(program, kind, theirs, writes, &ret_spawned->pid);
+                r = spawn_spawn(program, kind, theirs, writes, &ret_spawned->pid);
         if (r < 0)
                 return r;
         ret_spawned->channel = take_fd(&channel);

@@ -37,7 +37,7 @@ static double power_of_two(int exponent) {
 
 /* digits / ten, rounded once: 62 bits or more of the quotient, of which the lowest says whether anything follows them,
  * are more than a double has; and making a double of an integer rounds it to the nearest. digits is not 0. */
-static double divide(uint64_t digits, uint64_t ten) {
+static double decimal_divide(uint64_t digits, uint64_t ten) {
         int up = __builtin_clzll(digits), up_ten = __builtin_clzll(ten);
         unsigned __int128 dividend = (unsigned __int128)(digits << up) << 62;
         uint64_t divisor = ten << up_ten, quotient = (uint64_t)(dividend / divisor);
@@ -76,7 +76,7 @@ bool decimal_read(const uint8_t *text, size_t n_bytes, double *ret_number) {
         else if (digits <= 1ull << 53)
                 number = (double)digits / (double)TENS[n_fraction]; /* both are exact, so this is rounded once */
         else
-                number = divide(digits, TENS[n_fraction]);
+                number = decimal_divide(digits, TENS[n_fraction]);
         *ret_number = is_negative ? -number : number;
         return true;
 }

@@ -35,7 +35,7 @@ uint64_t json_scan_offset(const struct json_scan *scan) {
 /* ---- errors ---------------------------------------------------------------------------------------------------- */
 
 /* What is wrong at byte `at` of the piece. */
-static int refuse_at(const struct json_scan *scan, size_t at, const char *expected, struct why *why) {
+static int json_scan_refuse_at(const struct json_scan *scan, size_t at, const char *expected, struct why *why) {
         size_t n_left = scan->n_bytes - at;
 
         if (n_left == 0)
@@ -45,13 +45,13 @@ static int refuse_at(const struct json_scan *scan, size_t at, const char *expect
                        n_left > 16 ? 16 : (int)n_left, (const char *)scan->bytes + at, expected);
 }
 
-static int refuse(const struct json_scan *scan, const char *expected, struct why *why) {
-        return refuse_at(scan, scan->at, expected, why);
+static int json_scan_refuse(const struct json_scan *scan, const char *expected, struct why *why) {
+        return json_scan_refuse_at(scan, scan->at, expected, why);
 }
 
 /* The token reaches the end of the piece. */
-static int cut(const struct json_scan *scan, const char *expected, struct why *why) {
-        return scan->is_last ? refuse_at(scan, scan->n_bytes, expected, why) : JSON_MORE;
+static int json_scan_cut(const struct json_scan *scan, const char *expected, struct why *why) {
+        return scan->is_last ? json_scan_refuse_at(scan, scan->n_bytes, expected, why) : JSON_MORE;
 }
 
 /* ---- strings --------------------------------------------------------------------------------------------------- */
@@ -86,19 +86,19 @@ static bool is_hex(uint8_t byte) {
 /* An escape at `at`. Returns 0 and its end, or as json_next(). */
 static int skip_escape(const struct json_scan *scan, size_t at, size_t *ret_end, struct why *why) {
         if (at + 1 == scan->n_bytes)
-                return cut(scan, "an escaped character", why);
+                return json_scan_cut(scan, "an escaped character", why);
         if (scan->bytes[at + 1] == 'u') {
                 for (size_t i = at + 2; i < at + 6; i++) {
                         if (i == scan->n_bytes)
-                                return cut(scan, "four hexadecimal digits", why);
+                                return json_scan_cut(scan, "four hexadecimal digits", why);
                         if (!is_hex(scan->bytes[i]))
-                                return refuse_at(scan, at, "\\u with four hexadecimal digits", why);
+                                return json_scan_refuse_at(scan, at, "\\u with four hexadecimal digits", why);
                 }
                 *ret_end = at + 6;
                 return 0;
         }
         if (scan->bytes[at + 1] == '\0' || !strchr("\"\\/bfnrt", scan->bytes[at + 1]))
-                return refuse_at(scan, at, "one of \\\" \\\\ \\/ \\b \\f \\n \\r \\t \\u", why);
+                return json_scan_refuse_at(scan, at, "one of \\\" \\\\ \\/ \\b \\f \\n \\r \\t \\u", why);
         *ret_end = at + 2;
         return 0;
 }
@@ -127,7 +127,7 @@ static int read_string(struct json_scan *scan, struct json_token *token, struct 
 
                 at = find_special(scan->bytes, at, scan->n_bytes);
                 if (at == scan->n_bytes)
-                        return cut(scan, "the closing \" of a string", why);
+                        return json_scan_cut(scan, "the closing \" of a string", why);
                 if (scan->bytes[at] == '"')
                         break;
                 if (scan->bytes[at] < 0x20)
@@ -154,7 +154,7 @@ static size_t skip_digits(const struct json_scan *scan, size_t at) {
         return at;
 }
 
-static int finish(struct json_scan *scan, enum json_kind kind, size_t end, struct json_token *token) {
+static int json_scan_finish(struct json_scan *scan, enum json_kind kind, size_t end, struct json_token *token) {
         token->kind = kind;
         token->has_escapes = false;
         token->bytes = scan->bytes + scan->at;
@@ -164,13 +164,13 @@ static int finish(struct json_scan *scan, enum json_kind kind, size_t end, struc
 }
 
 /* A word that begins at `at`; the token begins at scan->at. */
-static int read_word(struct json_scan *scan, size_t at, const char *word, enum json_kind kind, struct json_token *token,
-                     struct why *why) {
+static int json_scan_read_word(struct json_scan *scan, size_t at, const char *word, enum json_kind kind,
+                               struct json_token *token, struct why *why) {
         size_t n = strlen(word), n_left = scan->n_bytes - at;
 
         if (memcmp(scan->bytes + at, word, n_left < n ? n_left : n) != 0)
-                return refuse(scan, "a value", why);
-        return n_left < n ? cut(scan, word, why) : finish(scan, kind, at + n, token);
+                return json_scan_refuse(scan, "a value", why);
+        return n_left < n ? json_scan_cut(scan, word, why) : json_scan_finish(scan, kind, at + n, token);
 }
 
 /* Digits of which there must be one, from `at` on. Returns 0 and their end, or as json_next(). */
@@ -178,21 +178,22 @@ static int need_digits(const struct json_scan *scan, size_t at, size_t *ret_end,
         *ret_end = skip_digits(scan, at);
         if (*ret_end > at)
                 return 0;
-        return at == scan->n_bytes ? cut(scan, "a digit", why) : refuse_at(scan, at, "a digit", why);
+        return at == scan->n_bytes ? json_scan_cut(scan, "a digit", why)
+                                   : json_scan_refuse_at(scan, at, "a digit", why);
 }
 
-static int read_number(struct json_scan *scan, struct json_token *token, struct why *why) {
+static int json_scan_read_number(struct json_scan *scan, struct json_token *token, struct why *why) {
         enum json_kind kind = JSON_INTEGER;
         size_t begin = scan->at + (scan->bytes[scan->at] == '-'), at;
         int r;
 
         if (begin < scan->n_bytes && scan->bytes[begin] == 'I')
-                return read_word(scan, begin, "Infinity", JSON_FLOAT, token, why);
+                return json_scan_read_word(scan, begin, "Infinity", JSON_FLOAT, token, why);
         r = need_digits(scan, begin, &at, why);
         if (r != 0)
                 return r;
         if (scan->bytes[begin] == '0' && at > begin + 1)
-                return refuse_at(scan, begin, "a number without zeros before it", why);
+                return json_scan_refuse_at(scan, begin, "a number without zeros before it", why);
         if (at < scan->n_bytes && scan->bytes[at] == '.') {
                 kind = JSON_FLOAT;
                 r = need_digits(scan, at + 1, &at, why);
@@ -211,7 +212,7 @@ static int read_number(struct json_scan *scan, struct json_token *token, struct 
         if (at - scan->at > JSON_NUMBER_MAX)
                 return why_set(why, -E2BIG, "byte %ju: a number of more than %u characters",
                                (uintmax_t)json_scan_offset(scan), JSON_NUMBER_MAX);
-        return at == scan->n_bytes && !scan->is_last ? JSON_MORE : finish(scan, kind, at, token);
+        return at == scan->n_bytes && !scan->is_last ? JSON_MORE : json_scan_finish(scan, kind, at, token);
 }
 
 /* ---- structure ------------------------------------------------------------------------------------------------- */
@@ -238,7 +239,7 @@ static int open_container(struct json_scan *scan, bool is_object, struct json_to
                 scan->objects[scan->depth / 64] &= ~bit;
         scan->depth++;
         scan->state = is_object ? WANT_FIRST_KEY : WANT_FIRST_VALUE;
-        return finish(scan, is_object ? JSON_OBJECT : JSON_ARRAY, scan->at + 1, token);
+        return json_scan_finish(scan, is_object ? JSON_OBJECT : JSON_ARRAY, scan->at + 1, token);
 }
 
 static int close_container(struct json_scan *scan, struct json_token *token) {
@@ -246,10 +247,10 @@ static int close_container(struct json_scan *scan, struct json_token *token) {
 
         scan->depth--;
         after_value(scan);
-        return finish(scan, is_object ? JSON_OBJECT_END : JSON_ARRAY_END, scan->at + 1, token);
+        return json_scan_finish(scan, is_object ? JSON_OBJECT_END : JSON_ARRAY_END, scan->at + 1, token);
 }
 
-static int read_value(struct json_scan *scan, struct json_token *token, struct why *why) {
+static int json_scan_read_value(struct json_scan *scan, struct json_token *token, struct why *why) {
         int r;
 
         switch (scan->bytes[scan->at]) {
@@ -261,37 +262,37 @@ static int read_value(struct json_scan *scan, struct json_token *token, struct w
                 r = read_string(scan, token, why);
                 break;
         case 't':
-                r = read_word(scan, scan->at, "true", JSON_TRUE, token, why);
+                r = json_scan_read_word(scan, scan->at, "true", JSON_TRUE, token, why);
                 break;
         case 'f':
-                r = read_word(scan, scan->at, "false", JSON_FALSE, token, why);
+                r = json_scan_read_word(scan, scan->at, "false", JSON_FALSE, token, why);
                 break;
         case 'n':
-                r = read_word(scan, scan->at, "null", JSON_NULL, token, why);
+                r = json_scan_read_word(scan, scan->at, "null", JSON_NULL, token, why);
                 break;
         case 'N':
-                r = read_word(scan, scan->at, "NaN", JSON_FLOAT, token, why);
+                r = json_scan_read_word(scan, scan->at, "NaN", JSON_FLOAT, token, why);
                 break;
         case 'I':
-                r = read_word(scan, scan->at, "Infinity", JSON_FLOAT, token, why);
+                r = json_scan_read_word(scan, scan->at, "Infinity", JSON_FLOAT, token, why);
                 break;
         case '-':
         case '0' ... '9':
-                r = read_number(scan, token, why);
+                r = json_scan_read_number(scan, token, why);
                 break;
         default:
-                return refuse(scan, "a value", why);
+                return json_scan_refuse(scan, "a value", why);
         }
         if (r == 0)
                 after_value(scan);
         return r;
 }
 
-static int read_key(struct json_scan *scan, struct json_token *token, struct why *why) {
+static int json_scan_read_key(struct json_scan *scan, struct json_token *token, struct why *why) {
         int r;
 
         if (scan->bytes[scan->at] != '"')
-                return refuse(scan, "the name of a member in quotes", why);
+                return json_scan_refuse(scan, "the name of a member in quotes", why);
         token->kind = JSON_KEY;
         r = read_string(scan, token, why);
         if (r == 0)
@@ -299,7 +300,7 @@ static int read_key(struct json_scan *scan, struct json_token *token, struct why
         return r;
 }
 
-static void skip_blanks(struct json_scan *scan) {
+static void json_scan_skip_blanks(struct json_scan *scan) {
         while (scan->at < scan->n_bytes) {
                 uint8_t byte = scan->bytes[scan->at];
 
@@ -313,15 +314,15 @@ static int at_end(struct json_scan *scan, struct json_token *token, struct why *
         if (!scan->is_last)
                 return JSON_MORE;
         if (scan->state != WANT_END)
-                return refuse(scan, scan->depth == 0 ? "a value" : "the rest of an array or object", why);
-        return finish(scan, JSON_END, scan->at, token);
+                return json_scan_refuse(scan, scan->depth == 0 ? "a value" : "the rest of an array or object", why);
+        return json_scan_finish(scan, JSON_END, scan->at, token);
 }
 
 int json_next(struct json_scan *scan, struct json_token *ret_token, struct why *why) {
         for (;;) {
                 uint8_t byte;
 
-                skip_blanks(scan);
+                json_scan_skip_blanks(scan);
                 if (scan->at == scan->n_bytes)
                         return at_end(scan, ret_token, why);
                 byte = scan->bytes[scan->at];
@@ -330,30 +331,31 @@ int json_next(struct json_scan *scan, struct json_token *ret_token, struct why *
                         if (byte == (is_in_object(scan) ? '}' : ']'))
                                 return close_container(scan, ret_token);
                         if (byte != ',')
-                                return refuse(scan, is_in_object(scan) ? "\",\" or \"}\"" : "\",\" or \"]\"", why);
+                                return json_scan_refuse(scan, is_in_object(scan) ? "\",\" or \"}\"" : "\",\" or \"]\"",
+                                                        why);
                         scan->at++;
                         scan->state = is_in_object(scan) ? WANT_KEY : WANT_VALUE;
                         break;
                 case WANT_COLON:
                         if (byte != ':')
-                                return refuse(scan, "\":\"", why);
+                                return json_scan_refuse(scan, "\":\"", why);
                         scan->at++;
                         scan->state = WANT_VALUE;
                         break;
                 case WANT_FIRST_KEY:
                         if (byte == '}')
                                 return close_container(scan, ret_token);
-                        return read_key(scan, ret_token, why);
+                        return json_scan_read_key(scan, ret_token, why);
                 case WANT_KEY:
-                        return read_key(scan, ret_token, why);
+                        return json_scan_read_key(scan, ret_token, why);
                 case WANT_FIRST_VALUE:
                         if (byte == ']')
                                 return close_container(scan, ret_token);
-                        return read_value(scan, ret_token, why);
+                        return json_scan_read_value(scan, ret_token, why);
                 case WANT_VALUE:
-                        return read_value(scan, ret_token, why);
+                        return json_scan_read_value(scan, ret_token, why);
                 default:
-                        return refuse(scan, "the end after the value", why);
+                        return json_scan_refuse(scan, "the end after the value", why);
                 }
         }
 }

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-static int begin(struct json_scan *scan, const void *bytes, size_t n_bytes, struct why *why) {
+static int json_texts_begin(struct json_scan *scan, const void *bytes, size_t n_bytes, struct why *why) {
         struct json_token token;
         int r;
 
@@ -16,7 +16,7 @@ static int begin(struct json_scan *scan, const void *bytes, size_t n_bytes, stru
 }
 
 /* The next string; positive at the end of the array. `into` NULL: its length only. */
-static int next(struct json_scan *scan, uint64_t i, uint8_t *into, size_t *ret_n, struct why *why) {
+static int json_texts_next(struct json_scan *scan, uint64_t i, uint8_t *into, size_t *ret_n, struct why *why) {
         struct json_token token;
         struct why detail;
         int r = json_next(scan, &token, why);
@@ -38,10 +38,10 @@ int json_texts_measure(const void *bytes, size_t n_bytes, uint64_t *ret_n, uint6
         uint64_t n = 0, n_text_bytes = 0;
         struct json_scan scan;
         size_t n_one;
-        int r = begin(&scan, bytes, n_bytes, why);
+        int r = json_texts_begin(&scan, bytes, n_bytes, why);
 
         while (r == 0) {
-                r = next(&scan, n, NULL, &n_one, why);
+                r = json_texts_next(&scan, n, NULL, &n_one, why);
                 if (r == 0) {
                         n++;
                         n_text_bytes += n_one;
@@ -58,18 +58,18 @@ int json_texts_read(const void *bytes, size_t n_bytes, uint8_t *into, uint64_t n
         uint64_t end = 0, i = 0;
         struct json_scan scan;
         size_t n_one;
-        int r = begin(&scan, bytes, n_bytes, why);
+        int r = json_texts_begin(&scan, bytes, n_bytes, why);
 
         memcpy(into, &n, sizeof(n));
         for (; r == 0 && i < n; i++) {
-                r = next(&scan, i, into + 8 + 8 * n + end, &n_one, why);
+                r = json_texts_next(&scan, i, into + 8 + 8 * n + end, &n_one, why);
                 if (r != 0)
                         break;
                 end += n_one;
                 memcpy(into + 8 + 8 * i, &end, sizeof(end));
         }
         if (r == 0)
-                r = next(&scan, i, NULL, &n_one, why);
+                r = json_texts_next(&scan, i, NULL, &n_one, why);
         if (r < 0)
                 return r;
         return r == JSON_ABSENT && i == n ? 0 : why_set(why, -EINVAL, "has another number of strings than before");

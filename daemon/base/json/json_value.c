@@ -14,7 +14,7 @@ static int refuse_kind(const struct json_token *token, const char *expected, str
 }
 
 /* The one token of a text that holds nothing else. */
-static int read_one(const void *bytes, size_t n_bytes, struct json_token *ret_token, struct why *why) {
+static int json_value_read_one(const void *bytes, size_t n_bytes, struct json_token *ret_token, struct why *why) {
         struct json_scan scan;
         struct json_token end;
         int r;
@@ -58,7 +58,7 @@ static size_t put_utf8(uint32_t point, uint8_t into[4]) {
 }
 
 /* The character of an escape at `at`, in a string that was scanned. Returns the escape's length; 0: half of a pair. */
-static size_t unescape(const uint8_t *at, const uint8_t *end, uint8_t into[4], size_t *ret_n) {
+static size_t json_value_unescape(const uint8_t *at, const uint8_t *end, uint8_t into[4], size_t *ret_n) {
         static const char FROM[] = "\"\\/bfnrt", TO[] = "\"\\/\b\f\n\r\t";
         uint32_t point, low;
 
@@ -96,7 +96,7 @@ static int unescape_all(const struct json_token *token, uint8_t *into, size_t *r
                 n += n_plain;
                 if (!escape)
                         break;
-                n_escape = unescape(escape, end, one, &n_one);
+                n_escape = json_value_unescape(escape, end, one, &n_one);
                 if (n_escape == 0)
                         return why_set(why, -EILSEQ,
                                        "the escape %.6s is half of a surrogate pair, not a character; write the text "
@@ -113,7 +113,7 @@ static int unescape_all(const struct json_token *token, uint8_t *into, size_t *r
 
 int json_string_read(const void *bytes, size_t n_bytes, uint8_t *into, size_t *ret_n, struct why *why) {
         struct json_token token;
-        int r = read_one(bytes, n_bytes, &token, why);
+        int r = json_value_read_one(bytes, n_bytes, &token, why);
 
         if (r < 0)
                 return r;
@@ -132,7 +132,7 @@ bool json_string_is(const struct json_token *token, const char *text, size_t n) 
                 uint8_t one[4] = { *at };
 
                 if (*at == '\\')
-                        n_escape = unescape(at, end, one, &n_one);
+                        n_escape = json_value_unescape(at, end, one, &n_one);
                 if (n_escape == 0 || n < n_one || memcmp(one, text, n_one) != 0)
                         return false;
                 at += n_escape;
@@ -152,7 +152,7 @@ struct path_step {
         size_t n_name;
 };
 
-static bool take_element(const char **at, struct path_step *step) {
+static bool json_value_take_element(const char **at, struct path_step *step) {
         const char *digit = *at;
         uint64_t number = 0;
 
@@ -182,7 +182,7 @@ static bool take_step(const char **at, bool is_first, struct path_step *step) {
         }
         if (**at == '[') {
                 (*at)++;
-                return take_element(at, step);
+                return json_value_take_element(at, step);
         }
         if (!is_first && *(*at)++ != '.')
                 return false;
@@ -244,7 +244,7 @@ static int find_step(const struct json_token *container, const struct path_step 
 int json_find(const void *bytes, size_t n_bytes, const char *path, struct json_token *ret_value, struct why *why) {
         struct json_token value;
         const char *at = path;
-        int r = read_one(bytes, n_bytes, &value, why);
+        int r = json_value_read_one(bytes, n_bytes, &value, why);
 
         while (r == 0 && *at) {
                 struct path_step step;
@@ -287,7 +287,7 @@ static int refuse_infinite(const struct json_token *token, struct why *why) {
                        token->n_bytes > 40 ? "..." : "");
 }
 
-static int float_of(const struct json_token *token, double *ret_number, struct why *why) {
+static int json_value_float_of(const struct json_token *token, double *ret_number, struct why *why) {
         char text[JSON_NUMBER_MAX + 1];
         double number;
 
@@ -306,7 +306,7 @@ static int float_of(const struct json_token *token, double *ret_number, struct w
 
 int json_integer_read(const void *bytes, size_t n_bytes, int64_t *ret_number, struct why *why) {
         struct json_token token;
-        int r = read_one(bytes, n_bytes, &token, why);
+        int r = json_value_read_one(bytes, n_bytes, &token, why);
 
         return r < 0 ? r : integer_of(&token, ret_number, why);
 }
@@ -314,7 +314,7 @@ int json_integer_read(const void *bytes, size_t n_bytes, int64_t *ret_number, st
 int json_unsigned_read(const void *bytes, size_t n_bytes, uint64_t *ret_number, struct why *why) {
         struct json_token token;
         uint64_t number = 0;
-        int r = read_one(bytes, n_bytes, &token, why);
+        int r = json_value_read_one(bytes, n_bytes, &token, why);
 
         if (r < 0)
                 return r;
@@ -332,9 +332,9 @@ int json_unsigned_read(const void *bytes, size_t n_bytes, uint64_t *ret_number, 
 
 int json_float_read(const void *bytes, size_t n_bytes, double *ret_number, struct why *why) {
         struct json_token token;
-        int r = read_one(bytes, n_bytes, &token, why);
+        int r = json_value_read_one(bytes, n_bytes, &token, why);
 
-        return r < 0 ? r : float_of(&token, ret_number, why);
+        return r < 0 ? r : json_value_float_of(&token, ret_number, why);
 }
 
 /* ---- arrays of numbers ----------------------------------------------------------------------------------------- */
@@ -346,11 +346,11 @@ struct measuring {
         bool has_huge, has_floats, has_integers, has_booleans;
 };
 
-static int refuse_rows(struct why *why) {
+static int json_value_refuse_rows(struct why *why) {
         return why_set(why, -EINVAL, "the rows of this array differ in length or depth");
 }
 
-/* Can the number be one that float_of() refuses? Most cannot, and need not be converted to know it. */
+/* Can the number be one that json_value_float_of() refuses? Most cannot, and need not be converted to know it. */
 static bool may_be_infinite(const struct json_token *token) {
         if (token->n_bytes > 300 || token->bytes[token->n_bytes - 1] > '9')
                 return true;
@@ -368,7 +368,7 @@ static int measure_element(struct measuring *measuring, const struct json_token 
         if (measuring->numbers.n == 0)
                 measuring->numbers.n_dims = depth > measuring->numbers.n_dims ? depth : measuring->numbers.n_dims;
         if (depth != measuring->numbers.n_dims)
-                return refuse_rows(why);
+                return json_value_refuse_rows(why);
         switch (token->kind) {
         case JSON_TRUE:
         case JSON_FALSE:
@@ -388,7 +388,7 @@ static int measure_element(struct measuring *measuring, const struct json_token 
         measuring->numbers.n++;
         if ((token->kind != JSON_FLOAT && token->kind != JSON_INTEGER) || !may_be_infinite(token))
                 return 0;
-        return float_of(token, &real, why);
+        return json_value_float_of(token, &real, why);
 }
 
 static int measure_open(struct measuring *measuring, uint32_t depth, struct why *why) {
@@ -397,7 +397,7 @@ static int measure_open(struct measuring *measuring, uint32_t depth, struct why 
         if (measuring->numbers.n == 0 && depth > measuring->numbers.n_dims)
                 measuring->numbers.n_dims = depth;
         if (depth > measuring->numbers.n_dims)
-                return refuse_rows(why);
+                return json_value_refuse_rows(why);
         measuring->counts[depth - 1] = 0;
         return 0;
 }
@@ -405,7 +405,7 @@ static int measure_open(struct measuring *measuring, uint32_t depth, struct why 
 /* An array that lay at dimension `dim` ends. */
 static int measure_close(struct measuring *measuring, uint32_t dim, struct why *why) {
         if (measuring->has_shape[dim] && measuring->numbers.shape[dim] != measuring->counts[dim])
-                return refuse_rows(why);
+                return json_value_refuse_rows(why);
         measuring->has_shape[dim] = true;
         measuring->numbers.shape[dim] = measuring->counts[dim];
         return 0;
@@ -458,14 +458,14 @@ int json_numbers_measure(const void *bytes, size_t n_bytes, struct json_numbers 
         }
 }
 
-static int read_element(const struct json_token *token, bool is_float, uint8_t *into, struct why *why) {
+static int json_value_read_element(const struct json_token *token, bool is_float, uint8_t *into, struct why *why) {
         bool is_boolean = token->kind == JSON_TRUE || token->kind == JSON_FALSE;
         int64_t integer = token->kind == JSON_TRUE;
         double number = (double)integer;
         int r = 0;
 
         if (!is_boolean)
-                r = is_float ? float_of(token, &number, why) : integer_of(token, &integer, why);
+                r = is_float ? json_value_float_of(token, &number, why) : integer_of(token, &integer, why);
         if (r < 0)
                 return r;
         if (is_float)
@@ -492,7 +492,7 @@ int json_numbers_read(const void *bytes, size_t n_bytes, bool is_float, void *in
                         continue;
                 if (n_read == n)
                         return why_set(why, -EINVAL, "more than %ju numbers", (uintmax_t)n);
-                r = read_element(&token, is_float, (uint8_t *)into + 8 * n_read++, why);
+                r = json_value_read_element(&token, is_float, (uint8_t *)into + 8 * n_read++, why);
                 if (r < 0)
                         return r;
         }

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/base/logging/limits.h"
+#include "daemon/base/logging/log_limits.h"
 #include "daemon/base/thread.h"
 #include "proto/base/clock.h"
 
@@ -46,7 +46,7 @@ static void write_whole(const struct log_text *text) {
         }
 }
 
-static struct log_text *text_at(uint64_t number) {
+static struct log_text *writer_text_at(uint64_t number) {
         return &writer.texts[number % LOG_TEXTS];
 }
 
@@ -55,17 +55,18 @@ static uint64_t n_free(void) {
 }
 
 /* What the writer has to say by itself takes a place like any other line. */
-static bool say_own(uint64_t now_ns) {
-        if (n_free() == 0 || !writer.say(writer.n_lost, now_ns, text_at(writer.n_taken)))
+static bool writer_say_own(uint64_t now_ns) {
+        if (n_free() == 0 || !writer.say(writer.n_lost, now_ns, writer_text_at(writer.n_taken)))
                 return false;
         writer.n_lost = 0;
         writer.n_taken++;
         return true;
 }
 
-static void write_next(void) {
+static void writer_write_next(void) {
         pthread_mutex_unlock(&writer.lock);
-        write_whole(text_at(writer.n_written)); /* only this thread changes n_written; the place is kept until then */
+        write_whole(writer_text_at(
+                writer.n_written)); /* only this thread changes n_written; the place is kept until then */
         pthread_mutex_lock(&writer.lock);
         writer.n_written++;
         if (writer.n_written == writer.n_taken)
@@ -73,13 +74,13 @@ static void write_next(void) {
         pthread_cond_broadcast(&writer.went);
 }
 
-static void *writer_main(void *userdata) {
+static void *writer_writer_main(void *userdata) {
         pthread_mutex_lock(&writer.lock);
         for (;;) {
                 uint64_t due_ns;
 
-                if (writer.n_written < writer.n_taken || say_own(writer.stops ? UINT64_MAX : clock_now_ns())) {
-                        write_next();
+                if (writer.n_written < writer.n_taken || writer_say_own(writer.stops ? UINT64_MAX : clock_now_ns())) {
+                        writer_write_next();
                         continue;
                 }
                 if (writer.stops)
@@ -102,7 +103,7 @@ int writer_start(writer_say say) {
         writer.say = say;
         writer.stops = writer.is_over = false;
         owner = getpid();
-        r = thread_start(&writer.thread, "log", writer_main, NULL);
+        r = thread_start(&writer.thread, "log", writer_writer_main, NULL);
         if (r == 0)
                 atomic_store(&state, WRITER_RUNS);
         return r;
@@ -128,7 +129,7 @@ void writer_stop(void) {
         atomic_store(&state, is_over ? WRITER_NONE : WRITER_HANGS);
 }
 
-static void wait_for(uint64_t number) {
+static void writer_wait_for(uint64_t number) {
         uint64_t until_ns = clock_now_ns() + LOG_WAIT_NS;
 
         while (writer.n_written <= number && !writer.is_late)
@@ -149,16 +150,16 @@ void writer_take(const struct log_text *text) {
                 return;
         pthread_mutex_lock(&writer.lock);
         if (writer.n_lost > 0 && n_free() > 1)
-                say_own(0);
+                writer_say_own(0);
         if (writer.n_lost > 0 || n_free() == 0) {
                 writer.n_lost++;
         } else {
-                struct log_text *place = text_at(writer.n_taken);
+                struct log_text *place = writer_text_at(writer.n_taken);
 
                 place->n = text->n;
                 memcpy(place->bytes, text->bytes, text->n);
                 pthread_cond_signal(&writer.came);
-                wait_for(writer.n_taken++);
+                writer_wait_for(writer.n_taken++);
         }
         pthread_mutex_unlock(&writer.lock);
 }

@@ -13,7 +13,7 @@
 #define ENTRY_BYTES (64u << 10)
 #define NOBODY      65534u /* what the kernel says of every user, and every group, that is not mapped to ours */
 
-static int look_up(const char *name, uid_t *ret_user, struct why *why) {
+static int admins_look_up(const char *name, uid_t *ret_user, struct why *why) {
         _cleanup_(freep) char *buffer = malloc(ENTRY_BYTES);
         struct passwd entry, *found = NULL;
         int r;
@@ -43,7 +43,7 @@ static int parse_user(const char *name, uid_t *ret_user, struct why *why) {
                 if (errno || number >= UINT32_MAX)
                         return why_set(why, -EINVAL, "user %s: a number from 0 to 4294967294 is allowed", name);
         } else if (strcmp(name, "root") != 0) {
-                return look_up(name, ret_user, why);
+                return admins_look_up(name, ret_user, why);
         }
         *ret_user = (uid_t)number;
         return 0;
@@ -59,7 +59,7 @@ static int check_nobody(uint32_t number, const char *what, struct why *why) {
 }
 
 /* Takes a user, or moves a group's name to the list of those. */
-static int parse_one(const char *name, struct admins *admins, char *groups, struct why *why) {
+static int admins_parse_one(const char *name, struct admins *admins, char *groups, struct why *why) {
         int r;
 
         if (name[0] == '@' && name[1]) {
@@ -76,7 +76,7 @@ static int parse_one(const char *name, struct admins *admins, char *groups, stru
 }
 
 /* `groups` has room for the text. */
-static int parse_all(const char *text, struct admins *admins, char *groups, struct why *why) {
+static int admins_parse_all(const char *text, struct admins *admins, char *groups, struct why *why) {
         char name[NAME_SIZE];
         int r = 0;
 
@@ -89,7 +89,7 @@ static int parse_all(const char *text, struct admins *admins, char *groups, stru
                                        text, n, NAME_SIZE - 1);
                 memcpy(name, text, n);
                 name[n] = '\0';
-                r = parse_one(name, admins, groups, why);
+                r = admins_parse_one(name, admins, groups, why);
                 text += n;
         }
         if (r == 0)
@@ -109,7 +109,7 @@ int admins_parse(const char *text, struct admins *ret_admins, struct why *why) {
         if (!groups || !admins.users)
                 r = why_errno(why, -ENOMEM, "admins");
         else
-                r = parse_all(text, &admins, groups, why);
+                r = admins_parse_all(text, &admins, groups, why);
         if (r < 0) {
                 admins_fini(&admins);
                 return r;

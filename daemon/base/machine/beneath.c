@@ -13,7 +13,7 @@
 #define TRIES_MAX 100 /* while folders on the way are being renamed */
 
 /* The kernel keeps O_NOFOLLOW as a flag of a descriptor with O_PATH. Here it means: links do not lead out of it. */
-static int stays(int root_fd) {
+static int beneath_stays(int root_fd) {
         int flags = root_fd == AT_FDCWD ? 0 : fcntl(root_fd, F_GETFL);
 
         return flags < 0 ? flags : (flags & O_NOFOLLOW) != 0;
@@ -64,7 +64,7 @@ static int open_elsewhere(int root_fd, const char *path, int flags) {
 }
 
 int beneath_open(int root_fd, const char *path, int flags) {
-        int does_stay = stays(root_fd);
+        int does_stay = beneath_stays(root_fd);
 
         if (does_stay <= 0)
                 return does_stay < 0 ? -1 : openat(root_fd, path, flags);
@@ -73,7 +73,7 @@ int beneath_open(int root_fd, const char *path, int flags) {
 
 int beneath_stat(int root_fd, const char *path, struct stat *ret_status) {
         _cleanup_(closep) int fd = -1;
-        int does_stay = stays(root_fd);
+        int does_stay = beneath_stays(root_fd);
 
         if (does_stay <= 0)
                 return does_stay < 0 ? -1 : fstatat(root_fd, path, ret_status, 0);
@@ -89,7 +89,7 @@ int beneath_stat_entry(int root_fd, const char *path, int dir_fd, const char *na
 
 int beneath_open_named(int root_fd, const char *root, const char *path, int flags) {
         size_t n_root = strlen(root);
-        int does_stay = stays(root_fd);
+        int does_stay = beneath_stays(root_fd);
 
         if (does_stay < 0)
                 return -1;

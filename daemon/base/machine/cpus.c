@@ -53,20 +53,20 @@ static bool copy_field(const char *at, const char *stops, char *out, size_t capa
         return n > 0;
 }
 
-static const char *next_line(const char *line) {
+static const char *cpus_next_line(const char *line) {
         line += strcspn(line, "\n");
         return *line ? line + 1 : NULL;
 }
 
 bool cpus_parse_cgroup(const char *text, char *ret_path, size_t capacity) {
-        for (const char *line = text; line; line = next_line(line))
+        for (const char *line = text; line; line = cpus_next_line(line))
                 if (strncmp(line, "0::/", 4) == 0)
                         return copy_field(line + 3, "\n", ret_path, capacity);
         return false;
 }
 
 /* The field of that number, from 0. NULL if the line has fewer. */
-static const char *find_field(const char *line, unsigned idx) {
+static const char *cpus_find_field(const char *line, unsigned idx) {
         for (; idx > 0; idx--) {
                 line += strcspn(line, " \n");
                 if (*line != ' ')
@@ -77,9 +77,9 @@ static const char *find_field(const char *line, unsigned idx) {
 }
 
 bool cpus_parse_mounts(const char *text, char *ret_root, char *ret_point, size_t capacity) {
-        for (const char *line = text; line; line = next_line(line)) {
+        for (const char *line = text; line; line = cpus_next_line(line)) {
                 const char *type = strstr(line, " - "), *end = line + strcspn(line, "\n");
-                const char *root = find_field(line, 3), *point = find_field(line, 4);
+                const char *root = cpus_find_field(line, 3), *point = cpus_find_field(line, 4);
 
                 if (type && type < end && strncmp(type, " - cgroup2 ", 11) == 0 && root && point && point < type &&
                     *root == '/' && *point == '/')
@@ -92,7 +92,7 @@ bool cpus_parse_mounts(const char *text, char *ret_root, char *ret_point, size_t
 /* ---- reading the kernel's files ------------------------------------------------------------------------------ */
 
 /* Reads a file of the kernel as text; false if it cannot be read or does not fit. */
-static bool read_text(const char *path, char *text, size_t capacity) {
+static bool cpus_read_text(const char *path, char *text, size_t capacity) {
         _cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
         size_t n = 0;
         ssize_t r = fd < 0 ? -1 : 1;
@@ -122,7 +122,7 @@ static void keep_smallest(struct cpus *cpus, const char *folder, const char *nam
         uint64_t milli;
 
         snprintf(path, sizeof(path), "%s/cpu.max", folder);
-        if (!read_text(path, text, sizeof(text))) /* no such file: the topmost group, or no controller */
+        if (!cpus_read_text(path, text, sizeof(text))) /* no such file: the topmost group, or no controller */
                 return;
         milli = cpus_parse_max(text);
         if (milli == 0 || (cpus->quota_milli && milli >= cpus->quota_milli))
@@ -138,10 +138,10 @@ void cpus_find_quota(const char *proc_dir, struct cpus *cpus) {
         int n;
 
         snprintf(file, sizeof(file), "%.4000s/cgroup", proc_dir);
-        if (!mounts || !read_text(file, mounts, MOUNTINFO_MAX) || !cpus_parse_cgroup(mounts, path, sizeof(path)))
+        if (!mounts || !cpus_read_text(file, mounts, MOUNTINFO_MAX) || !cpus_parse_cgroup(mounts, path, sizeof(path)))
                 return;
         snprintf(file, sizeof(file), "%.4000s/mountinfo", proc_dir);
-        if (!read_text(file, mounts, MOUNTINFO_MAX) || !cpus_parse_mounts(mounts, root, point, sizeof(point)) ||
+        if (!cpus_read_text(file, mounts, MOUNTINFO_MAX) || !cpus_parse_mounts(mounts, root, point, sizeof(point)) ||
             !path_below(root, path, &below))
                 return;
         n = snprintf(folder, sizeof(folder), "%s%s", point, strcmp(below, "/") == 0 ? "" : below);

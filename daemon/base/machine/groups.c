@@ -14,7 +14,7 @@
 #define ENTRY_BYTES (1u << 20) /* a group's entry lists all its members */
 
 /* A number needs no lookup, so it also works without a directory service. */
-static int parse_number(const char *name, gid_t *ret_group) {
+static int groups_parse_number(const char *name, gid_t *ret_group) {
         unsigned long long number;
 
         if (strspn(name, "0123456789") != strlen(name))
@@ -27,7 +27,7 @@ static int parse_number(const char *name, gid_t *ret_group) {
         return 0;
 }
 
-static int look_up(const char *name, gid_t *ret_group, struct why *why) {
+static int groups_look_up(const char *name, gid_t *ret_group, struct why *why) {
         _cleanup_(freep) char *buffer = malloc(ENTRY_BYTES);
         struct group entry, *found = NULL;
         int r;
@@ -46,15 +46,15 @@ static int look_up(const char *name, gid_t *ret_group, struct why *why) {
         return why_errno(why, -r, "group \"%s\" cannot be looked up", name);
 }
 
-static int parse_one(const char *name, gid_t *ret_group, struct why *why) {
-        int r = parse_number(name, ret_group);
+static int groups_parse_one(const char *name, gid_t *ret_group, struct why *why) {
+        int r = groups_parse_number(name, ret_group);
 
         if (r == -ERANGE)
                 return why_set(why, -EINVAL, "group %s: a number from 0 to 4294967294 is allowed", name);
-        return r == 0 ? 0 : look_up(name, ret_group, why);
+        return r == 0 ? 0 : groups_look_up(name, ret_group, why);
 }
 
-static int parse_all(const char *text, struct groups *groups, struct why *why) {
+static int groups_parse_all(const char *text, struct groups *groups, struct why *why) {
         char name[NAME_SIZE];
         int r = 0;
 
@@ -67,7 +67,7 @@ static int parse_all(const char *text, struct groups *groups, struct why *why) {
                                        NAME_SIZE - 1);
                 memcpy(name, text, n);
                 name[n] = '\0';
-                r = parse_one(name, &groups->groups[groups->n_groups], why);
+                r = groups_parse_one(name, &groups->groups[groups->n_groups], why);
                 groups->n_groups += r == 0;
                 text += n;
         }
@@ -81,7 +81,7 @@ int groups_parse(const char *text, struct groups *ret_groups, struct why *why) {
         if (!groups.text || !groups.groups)
                 r = why_errno(why, -ENOMEM, "groups");
         else
-                r = parse_all(text, &groups, why);
+                r = groups_parse_all(text, &groups, why);
         if (r < 0) {
                 groups_fini(&groups);
                 return r;

@@ -32,7 +32,7 @@ static void on_bus_error(int number, siginfo_t *info, void *context) {
         sigaction(number, &before, NULL); /* the access raises it again, and then the former handler gets it */
 }
 
-static void take_signal(void) {
+static void mapped_take_signal(void) {
         struct sigaction action = { .sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO };
 
         sigemptyset(&action.sa_mask);
@@ -42,7 +42,7 @@ static void take_signal(void) {
 int mapped_copy(void *into, const void *from, size_t n_bytes) {
         sigjmp_buf here;
 
-        pthread_once(&once, take_signal);
+        pthread_once(&once, mapped_take_signal);
         if (sigsetjmp(here, 0) != 0) {
                 way_out = NULL;
                 return -EIO;

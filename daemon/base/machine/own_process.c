@@ -8,7 +8,7 @@
 
 #include "proto/base/cleanup.h"
 
-static uint64_t ns_of(const struct timeval *time) {
+static uint64_t own_process_ns_of(const struct timeval *time) {
         return (uint64_t)time->tv_sec * 1000000000u + (uint64_t)time->tv_usec * 1000u;
 }
 
@@ -22,7 +22,7 @@ bool own_process_parse(const char *text, uint64_t *ret_virtual, uint64_t *ret_re
         return true;
 }
 
-static void read_sizes(struct own_process *process) {
+static void own_process_read_sizes(struct own_process *process) {
         _cleanup_(closep) int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
         uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), all, resident;
         char text[256];
@@ -55,8 +55,8 @@ void own_process(struct own_process *ret_process) {
         struct rlimit limit = { 0 };
 
         getrusage(RUSAGE_SELF, &usage);
-        process.cpu_ns = ns_of(&usage.ru_utime) + ns_of(&usage.ru_stime);
-        read_sizes(&process);
+        process.cpu_ns = own_process_ns_of(&usage.ru_utime) + own_process_ns_of(&usage.ru_stime);
+        own_process_read_sizes(&process);
         process.n_fds = count_descriptors();
         getrlimit(RLIMIT_NOFILE, &limit);
         process.n_fds_max = limit.rlim_cur;

@@ -6,7 +6,7 @@
  * Whether they are UTF-8 is not looked at. Any input is safe. */
 #pragma once
 
-#include "daemon/base/protobuf/wire.h"
+#include "daemon/base/protobuf/protobuf_wire.h"
 #include "proto/base/why.h"
 
 struct message_texts {

@@ -73,7 +73,7 @@ static int look_at_first(int fd, bool is_stream, size_t *ret_n) {
 
 /* No packet comes after a shutdown. Reads away what is in the queue; up to the first descriptor, unless `all`. Returns
  * whether the queue is empty. */
-static bool empty(int fd, bool all) {
+static bool closer_empty(int fd, bool all) {
         int on = 1, type = 0, r;
         socklen_t n_type = sizeof(type);
         size_t n = 0;
@@ -102,7 +102,7 @@ static uint32_t n_busy_for(uid_t user) {
         return n;
 }
 
-static bool take_next(struct closing *ret_closing) {
+static bool closer_take_next(struct closing *ret_closing) {
         for (uint32_t i = 0; i < closer.n_waiting; i++)
                 if (n_busy_for(closer.waiting[i].user) < CLOSER_USER_THREADS) {
                         *ret_closing = closer.waiting[i];
@@ -135,7 +135,7 @@ static void *closer_main(void *userdata) {
 
         pthread_mutex_lock(&closer.lock);
         for (;;) {
-                if (!take_next(&closing)) {
+                if (!closer_take_next(&closing)) {
                         if (!closer.is_on)
                                 break;
                         pthread_cond_wait(&closer.came, &closer.lock);
@@ -147,7 +147,7 @@ static void *closer_main(void *userdata) {
                 if (has_timer)
                         set_alarm(timer, CLOSER_PATIENCE_NS);
                 if (closing.is_connection)
-                        empty(closing.fd, true);
+                        closer_empty(closing.fd, true);
                 close(closing.fd);
                 if (has_timer)
                         set_alarm(timer, 0);
@@ -190,14 +190,14 @@ static int add_thread(void) {
 
 /* ---- what is to be closed ---------------------------------------------------------------------------------------- */
 
-static void on_interrupt(int number) {
+static void closer_on_interrupt(int number) {
         (void)number;
 }
 
 int closer_start(struct why *why) {
         int r;
 
-        sigaction(INTERRUPT, &(struct sigaction){ .sa_handler = on_interrupt }, NULL); /* no SA_RESTART */
+        sigaction(INTERRUPT, &(struct sigaction){ .sa_handler = closer_on_interrupt }, NULL); /* no SA_RESTART */
         pthread_mutex_lock(&closer.lock);
         closer.is_on = true;
         r = add_thread();
@@ -218,7 +218,7 @@ void closer_stop(void) {
 }
 
 /* False: it does not wait, and is the caller's. */
-static bool put(const struct closing *closing) {
+static bool closer_put(const struct closing *closing) {
         bool is_on;
 
         pthread_mutex_lock(&closer.lock);
@@ -236,12 +236,12 @@ static bool put(const struct closing *closing) {
 
 /* Memory as well: the last close() of a memfd of some GiB takes seconds. */
 void closer_close(int fd, uid_t user) {
-        if (!put(&(struct closing){ fd, user, false }))
+        if (!closer_put(&(struct closing){ fd, user, false }))
                 close(fd);
 }
 
 void closer_end_connection(int fd, uid_t user) {
-        if (empty(fd, false) || !put(&(struct closing){ fd, user, true }))
+        if (closer_empty(fd, false) || !closer_put(&(struct closing){ fd, user, true }))
                 close(fd);
 }
 

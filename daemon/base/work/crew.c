@@ -22,7 +22,7 @@ static void *crew_main(void *argument) {
         return NULL;
 }
 
-static void watch(struct crew *crew, uint64_t tick_ns, void (*tick)(void *userdata)) {
+static void crew_watch(struct crew *crew, uint64_t tick_ns, void (*tick)(void *userdata)) {
         pthread_mutex_lock(&crew->lock);
         while (crew->n_running > 0) {
                 thread_wait_until(&crew->ended, &crew->lock, clock_now_ns() + tick_ns);
@@ -49,7 +49,7 @@ int crew_run(const char *name, uint32_t n_threads, void (*work)(void *userdata),
         pthread_mutex_lock(&crew.lock);
         crew.n_running -= n_threads - n_started;
         pthread_mutex_unlock(&crew.lock);
-        watch(&crew, tick_ns, tick);
+        crew_watch(&crew, tick_ns, tick);
         for (uint32_t i = 0; i < n_started; i++)
                 thread_join(threads[i]);
         if (n_started > 0)

@@ -49,7 +49,7 @@ static void have_nice(int nice) {
         mine.nice = nice;
 }
 
-static void follow_nice(void) {
+static void errand_follow_nice(void) {
         static pthread_once_t once = PTHREAD_ONCE_INIT;
         int nice = atomic_load_explicit(&base_nice, memory_order_relaxed);
 
@@ -62,7 +62,7 @@ static void follow_nice(void) {
         have_nice(nice);
 }
 
-static void pay(void) {
+static void errand_pay(void) {
         uint64_t cpu_ns = clock_thread_ns();
 
         if (mine.errands && mine.errands->payer)
@@ -80,13 +80,13 @@ void errand_begin(struct errands *errands, const _Atomic bool *is_unwanted) {
         mine.cpu_ns = clock_thread_ns();
         if (errands)
                 atomic_fetch_add_explicit(&errands->n_threads, 1, memory_order_relaxed);
-        follow_nice();
+        errand_follow_nice();
 }
 
 void errand_end(void) {
         if (--mine.n_begun > 0)
                 return;
-        pay();
+        errand_pay();
         if (mine.errands)
                 atomic_fetch_sub_explicit(&mine.errands->n_threads, 1, memory_order_relaxed);
         mine.errands = NULL;
@@ -105,8 +105,8 @@ int errand_look(void) {
         if (now_ns - mine.looked_ns < LOOK_NS)
                 return 0;
         mine.looked_ns = now_ns;
-        pay();
-        follow_nice();
+        errand_pay();
+        errand_follow_nice();
         return 0;
 }
 

@@ -7,7 +7,7 @@
 #include "daemon/base/machine/heap.h"
 #include "daemon/codec/cell/described_source.h"
 #include "daemon/codec/cell/render_words.h"
-#include "daemon/codec/program.h"
+#include "daemon/codec/codec_program.h"
 #include "daemon/plugin/plugins.h"
 #include "daemon/tokenize/at_hand.h"
 #include "proto/base/cleanup.h"
@@ -38,7 +38,7 @@ int render_prepare(const void *setup, size_t n_bytes, uint64_t *ret_data_bytes, 
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 
-static void leave(struct program *program, const struct render_program *words) {
+static void render_inside_leave(struct program *program, const struct render_program *words) {
         for (uint32_t i = 0; i < program_n_fields(program); i++)
                 if (words->left_operations >> i & 1)
                         program_leave_operations(program, i);
@@ -65,12 +65,12 @@ static int make_program(struct known_program *known, uint64_t memory, const stru
                 plugins_free(TAKE_PTR(known->plugins));
                 return r;
         }
-        leave(known->program, words);
+        render_inside_leave(known->program, words);
         known->memory = memory;
         return 0;
 }
 
-static struct known_program *find(uint64_t memory) {
+static struct known_program *render_inside_find(uint64_t memory) {
         for (uint32_t i = 0; i < CELL_MEMORIES_MAX; i++)
                 if (programs[i].memory == memory)
                         return &programs[i];
@@ -79,7 +79,7 @@ static struct known_program *find(uint64_t memory) {
 
 static int get_program(uint64_t memory, struct known_program **ret_known, struct why *why) {
         const struct cell_place place = { .memory = memory, .n_bytes = sizeof(struct render_program) };
-        struct known_program *known = find(memory);
+        struct known_program *known = render_inside_find(memory);
         const uint8_t *words;
         int r;
 
@@ -87,7 +87,7 @@ static int get_program(uint64_t memory, struct known_program **ret_known, struct
                 *ret_known = known;
                 return 0;
         }
-        known = find(0);
+        known = render_inside_find(0);
         words = cell_inside_bytes(&place);
         if (!words || !known)
                 return why_set(why, -EINVAL, "isolation: an order names a pipeline that is not there");
@@ -98,7 +98,7 @@ static int get_program(uint64_t memory, struct known_program **ret_known, struct
 }
 
 void render_forget(uint64_t memory) {
-        struct known_program *known = find(memory);
+        struct known_program *known = render_inside_find(memory);
 
         if (!known)
                 return;
@@ -131,8 +131,8 @@ static void find_lead(const struct sample *sample, const struct codec *codec, co
 }
 
 /* Later fields of the order that show the same picture and are rendered, too. */
-static uint32_t find_sharers(const struct sample *sample, const struct render_field *field,
-                             struct codec_sharer *sharers) {
+static uint32_t render_inside_find_sharers(const struct sample *sample, const struct render_field *field,
+                                           struct codec_sharer *sharers) {
         const struct program *program = sample->known->program;
         const struct render_field *end = sample->order->fields + sample->order->n_fields;
         uint32_t n = 0, idx = field->what == RENDER_WHOLE ? program_sharer(program, field->idx) : CODEC_NONE;
@@ -193,8 +193,9 @@ static bool has_memory(const struct render_order *order, struct codec_opened *op
         return opened->need_bytes <= order->allowed_bytes;
 }
 
-static int write_field(const struct codec *codec, const struct render_field *field, const struct codec_input *input,
-                       const struct render_opened *opened, struct why *why) {
+static int render_inside_write_field(const struct codec *codec, const struct render_field *field,
+                                     const struct codec_input *input, const struct render_opened *opened,
+                                     struct why *why) {
         uint8_t *out = cell_inside_room(&field->out);
 
         if (!out)
@@ -220,7 +221,7 @@ static int open_and_write(const struct sample *sample, const struct codec *codec
         if (field->what == RENDER_OPEN || delivered(field, &opened->opened) > field->out.n_bytes ||
             !has_memory(sample->order, &opened->opened))
                 return 0;
-        r = write_field(codec, field, input, opened, why);
+        r = render_inside_write_field(codec, field, input, opened, why);
         opened->is_rendered = r == 0;
         return r;
 }
@@ -240,7 +241,7 @@ static int do_field(struct sample *sample, const struct render_field *field, str
         *opened = (struct render_opened){ 0 };
         make_input(sample, codec, field, &input);
         input.sharers = sharers;
-        input.n_sharers = find_sharers(sample, field, sharers);
+        input.n_sharers = render_inside_find_sharers(sample, field, sharers);
         if (codec_is_boxes(codec) && codec_drops_boxes(codec))
                 sample->kept->is_known = false;
         r = open_and_write(sample, codec, field, &input, opened, why);

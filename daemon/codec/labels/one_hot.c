@@ -7,7 +7,7 @@
 #include "daemon/codec/codec_type.h"
 #include "daemon/collate/elements.h"
 
-static bool is_whole(uint32_t dtype) {
+static bool one_hot_is_whole(uint32_t dtype) {
         return dtype == DLP_DTYPE_BOOL || dtype == DLP_DTYPE_UINT8 || dtype == DLP_DTYPE_INT8 ||
                dtype == DLP_DTYPE_UINT16 || dtype == DLP_DTYPE_INT16 || dtype == DLP_DTYPE_UINT32 ||
                dtype == DLP_DTYPE_INT32 || dtype == DLP_DTYPE_UINT64 || dtype == DLP_DTYPE_INT64;
@@ -15,10 +15,10 @@ static bool is_whole(uint32_t dtype) {
 
 bool one_hot_may_be(const struct schema_field *field) {
         return field->kind == FIELD_NUMBER ||
-               (field->kind == FIELD_VALUE && field->n_dims == 0 && is_whole(field->dtype));
+               (field->kind == FIELD_VALUE && field->n_dims == 0 && one_hot_is_whole(field->dtype));
 }
 
-static enum dlp_dtype dtype_of(const struct codec *codec) {
+static enum dlp_dtype one_hot_dtype_of(const struct codec *codec) {
         return codec->field.kind == FIELD_NUMBER ? DLP_DTYPE_INT64 : (enum dlp_dtype)codec->field.dtype;
 }
 
@@ -46,7 +46,7 @@ static int one_hot_open(const struct codec *codec, struct codec_tools *tools, co
 
         if (r < 0)
                 return r;
-        if (ret_opened->n_bytes != dlp_dtype_bytes(dtype_of(codec)))
+        if (ret_opened->n_bytes != dlp_dtype_bytes(one_hot_dtype_of(codec)))
                 return why_set(why, -EBADMSG, "has %llu bytes; one number is expected",
                                (unsigned long long)ret_opened->n_bytes);
         ret_opened->shape[0] = codec->one_hot.n_classes;
@@ -63,7 +63,7 @@ static int one_hot_render(const struct codec *codec, struct codec_tools *tools, 
 
         if (r < 0)
                 return r;
-        class = element_whole(dtype_of(codec), number);
+        class = element_whole(one_hot_dtype_of(codec), number);
         if (class < 0 || class >= codec->one_hot.n_classes)
                 return why_set(why, -EBADMSG, "is class %" PRId64 "; num_classes=%u allows 0 to %u", class,
                                codec->one_hot.n_classes, codec->one_hot.n_classes - 1);

@@ -9,7 +9,7 @@
 #include "daemon/codec/masks/mask_name.h"
 #include "daemon/data/formats/npy_header.h"
 
-static bool is_float(uint32_t dtype) {
+static bool array_mask_is_float(uint32_t dtype) {
         return dtype == DLP_DTYPE_FLOAT16 || dtype == DLP_DTYPE_BFLOAT16 || dtype == DLP_DTYPE_FLOAT32 ||
                dtype == DLP_DTYPE_FLOAT64;
 }
@@ -31,7 +31,7 @@ int array_mask_choose(struct codec *codec, enum dlp_dtype dtype, struct why *why
                 field->n_dims = 2;
                 field->shape[0] = field->shape[1] = -1;
                 codec->steps.has_dtype = true;
-        } else if (is_float(field->dtype)) {
+        } else if (array_mask_is_float(field->dtype)) {
                 return why_set(why, -EINVAL,
                                "pipeline: field %s is a mask by its name, and an array of %s; masks are whole numbers "
                                "or bool: rename the field (the key fields of the configuration), or name it in a part "
@@ -46,13 +46,13 @@ int array_mask_choose(struct codec *codec, enum dlp_dtype dtype, struct why *why
 }
 
 /* A .npy file may hold anything; where one shape is known for all samples, too, since a file may change. */
-static int check_npy(const struct codec *codec, const struct codec_input *input, struct why *why) {
+static int array_mask_check_npy(const struct codec *codec, const struct codec_input *input, struct why *why) {
         size_t n = input->n_bytes < NPY_HEADER_MAX ? input->n_bytes : NPY_HEADER_MAX;
         struct npy_header header;
 
         if (codec->field.coding != CODING_NPY || npy_header_read_value(input->bytes, n, &header, why) < 0)
                 return 0; /* who reads the elements refuses it */
-        if (header.n_dims != 2 || is_float(header.dtype))
+        if (header.n_dims != 2 || array_mask_is_float(header.dtype))
                 return why_set(why, -EBADMSG,
                                "is an array of %s with %u dimensions; with decode(mask=%s) a mask is height x width "
                                "whole numbers or bool",
@@ -63,7 +63,7 @@ static int check_npy(const struct codec *codec, const struct codec_input *input,
 int array_mask_open(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
                     struct codec_opened *ret_opened, struct why *why) {
         struct geometry *geometry = &tools->geometry;
-        int r = check_npy(codec, input, why);
+        int r = array_mask_check_npy(codec, input, why);
 
         if (r == 0)
                 r = codec_load_plan_boxes(codec, tools, input, geometry, why);

@@ -1,6 +1,6 @@
 /* codec/masks/array_mask.h: a mask that is an array, height x width, as .npy files and listings have it. Its part says the
- * dtype, decode(mask=int64): without it, an array with the name of a mask is masks of instances (planes.h). Private to
- * this floor. */
+ * dtype, decode(mask=int64): without it, an array with the name of a mask is masks of instances (mask_planes.h).
+ * Private to this floor. */
 #pragma once
 
 #include "daemon/codec/codec_type.h"

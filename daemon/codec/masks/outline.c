@@ -38,7 +38,7 @@ static void switch_sides(struct outline *outline, uint32_t x, uint32_t y) {
 }
 
 /* The walk has come to this point. */
-static void visit(struct outline *outline, int32_t u, int32_t v) {
+static void outline_visit(struct outline *outline, int32_t u, int32_t v) {
         int32_t from = u < outline->u ? u : u - 1, upper = v < outline->v ? v : outline->v;
         bool crosses = outline->has_point && u != outline->u && from >= MIDDLE && (from - MIDDLE) % FINE == 0;
         uint32_t x, y;
@@ -56,7 +56,7 @@ static void visit(struct outline *outline, int32_t u, int32_t v) {
 
 /* Walks an edge along its longer side, always towards larger numbers, as rounding depends on it; the points are visited
  * in the direction of the polygon. */
-static int walk(struct outline *outline, int32_t x, int32_t y, struct why *why) {
+static int outline_walk(struct outline *outline, int32_t x, int32_t y, struct why *why) {
         int32_t x0 = outline->x, y0 = outline->y, x1 = x, y1 = y;
         int32_t width = abs(x1 - x0), height = abs(y1 - y0);
         bool is_flat = width >= height, is_backward = is_flat ? x0 > x1 : y0 > y1;
@@ -67,7 +67,7 @@ static int walk(struct outline *outline, int32_t x, int32_t y, struct why *why) 
         if (outline->n_steps > OUTLINE_STEPS_MAX)
                 return why_set(why, -E2BIG, "its polygons are longer than %u pixels", OUTLINE_STEPS_MAX / FINE);
         if (n == 0) {
-                visit(outline, x, y);
+                outline_visit(outline, x, y);
                 return 0;
         }
         if (is_backward) {
@@ -81,9 +81,9 @@ static int walk(struct outline *outline, int32_t x, int32_t y, struct why *why) 
                 int32_t at = is_backward ? n - i : i;
 
                 if (is_flat)
-                        visit(outline, x0 + at, (int32_t)(y0 + slope * at + 0.5));
+                        outline_visit(outline, x0 + at, (int32_t)(y0 + slope * at + 0.5));
                 else
-                        visit(outline, (int32_t)(x0 + slope * at + 0.5), y0 + at);
+                        outline_visit(outline, (int32_t)(x0 + slope * at + 0.5), y0 + at);
         }
         return 0;
 }
@@ -100,7 +100,7 @@ int outline_add(struct outline *outline, double x, double y, struct why *why) {
                 outline->first_x = fine_x;
                 outline->first_y = fine_y;
         } else {
-                r = walk(outline, fine_x, fine_y, why);
+                r = outline_walk(outline, fine_x, fine_y, why);
         }
         outline->x = fine_x;
         outline->y = fine_y;
@@ -127,7 +127,7 @@ static bool begin_columns(struct outline *outline, uint32_t *ret_end) {
         return is_any || side;
 }
 
-static void fill(struct outline *outline) {
+static void outline_fill(struct outline *outline) {
         uint32_t end, top = outline->top, below = outline->below;
 
         if (begin_columns(outline, &end)) {
@@ -148,9 +148,9 @@ static void fill(struct outline *outline) {
 }
 
 int outline_end(struct outline *outline, struct why *why) {
-        int r = outline->n_corners > 0 ? walk(outline, outline->first_x, outline->first_y, why) : 0;
+        int r = outline->n_corners > 0 ? outline_walk(outline, outline->first_x, outline->first_y, why) : 0;
 
         if (r == 0 && outline->left < outline->right)
-                fill(outline);
+                outline_fill(outline);
         return r;
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "daemon/base/json/json_value.h"
-#include "daemon/codec/masks/runs.h"
+#include "daemon/codec/masks/mask_runs.h"
 
 #define FIRST_POLYGON_MIN 6u /* numbers: COCO's tools take fewer for something else */
 
@@ -117,7 +117,7 @@ static int draw_polygons(struct segments *segments, uint8_t *plane, struct why *
 
 /* ---- run lengths ----------------------------------------------------------------------------------------------- */
 
-static int read_integer(const struct json_token *token, int64_t *ret_number, struct why *why) {
+static int segments_read_integer(const struct json_token *token, int64_t *ret_number, struct why *why) {
         struct why detail;
 
         if (json_integer_read(token->bytes, token->n_bytes, ret_number, &detail) == 0)
@@ -141,7 +141,7 @@ static int draw_counts(struct segments *segments, struct runs *runs, struct why 
                 r = json_next(&segments->scan, &token, why);
                 if (r < 0 || token.kind == JSON_ARRAY_END)
                         return r;
-                r = read_integer(&token, &n, why);
+                r = segments_read_integer(&token, &n, why);
                 if (r == 0)
                         r = runs_add(runs, n, why);
                 if (r < 0)
@@ -149,7 +149,7 @@ static int draw_counts(struct segments *segments, struct runs *runs, struct why 
         }
 }
 
-static int check_size(struct segments *segments, struct why *why) {
+static int segments_check_size(struct segments *segments, struct why *why) {
         const struct outline *outline = &segments->outline;
         int64_t size[2] = { 0 };
         struct json_token token;
@@ -160,7 +160,7 @@ static int check_size(struct segments *segments, struct why *why) {
         for (uint32_t i = 0; i < 2 && r == 0; i++) {
                 r = json_next(&segments->scan, &token, why);
                 if (r == 0)
-                        r = read_integer(&token, &size[i], why);
+                        r = segments_read_integer(&token, &size[i], why);
         }
         if (r == 0)
                 r = json_next(&segments->scan, &token, why);
@@ -192,7 +192,7 @@ static int draw_runs(struct segments *segments, uint8_t *plane, struct why *why)
                         has_counts = true;
                 } else if (json_string_is(&key, "size", 4)) {
                         has_size = true;
-                        r = check_size(segments, why);
+                        r = segments_check_size(segments, why);
                 } else {
                         r = json_next(&segments->scan, &key, why);
                         if (r == 0)

@@ -16,7 +16,7 @@ bool shared_is_ready(const struct codec_tools *tools) {
         return tools->shared.state == SHARED_READY;
 }
 
-static uint64_t bytes_of(const struct box *box) {
+static uint64_t shared_bytes_of(const struct box *box) {
         return (uint64_t)box->width * box->height * PIXEL_BYTES;
 }
 
@@ -78,13 +78,13 @@ static void plan_first(struct codec_tools *tools, const struct codec_input *inpu
                 alone += decoder_work(tools->decoder, &other);
                 extend(&box, &other);
         }
-        together = decoder_work(tools->decoder, &box) + DECODE_WORK_COPY * (bytes_of(&box) / PIXEL_BYTES);
+        together = decoder_work(tools->decoder, &box) + DECODE_WORK_COPY * (shared_bytes_of(&box) / PIXEL_BYTES);
         if (together >= alone)
                 return;
         shared->state = SHARED_PLANNED;
         shared->box = box;
         opened->alone_bytes = opened->need_bytes;
-        opened->need_bytes = decoder_need(tools->decoder, &box) + bytes_of(&box) + most;
+        opened->need_bytes = decoder_need(tools->decoder, &box) + shared_bytes_of(&box) + most;
 }
 
 void shared_plan(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
@@ -95,7 +95,7 @@ void shared_plan(const struct codec *codec, struct codec_tools *tools, const str
         if (shared->state == SHARED_PLANNED) /* of a field that was opened and not rendered */
                 shared->state = SHARED_NONE;
         if (shared->state == SHARED_READY)
-                opened->need_bytes = bytes_of(&shared->box) +
+                opened->need_bytes = shared_bytes_of(&shared->box) +
                                      need_of_cutting(&tools->geometry, tools->orientation != EXIF_UPRIGHT);
         else if (shared->state == SHARED_NONE && input->n_sharers > 0 &&
                  !pixel_format_has_alpha(recipe_format(codec->recipe)))
@@ -112,7 +112,7 @@ int shared_decode(struct codec_tools *tools, bool *ret_is_closed) {
         if (shared->state != SHARED_PLANNED)
                 return SHARED_ALONE;
         shared->state = SHARED_GIVEN_UP;
-        r = codec_memory_reserve(&shared->pixels, (size_t)bytes_of(&shared->box), NULL);
+        r = codec_memory_reserve(&shared->pixels, (size_t)shared_bytes_of(&shared->box), NULL);
         if (r < 0)
                 return SHARED_ALONE;
         r = decoder_read_box(tools->decoder, &shared->box, shared->pixels.bytes,
@@ -125,7 +125,7 @@ int shared_decode(struct codec_tools *tools, bool *ret_is_closed) {
 }
 
 /* The stored pixels of a box. */
-static struct view view_of(const struct codec_tools *tools, const struct box *source) {
+static struct view shared_view_of(const struct codec_tools *tools, const struct box *source) {
         const struct shared *shared = &tools->shared;
         uint32_t x = source->x - shared->box.x, y = source->y - shared->box.y;
         size_t stride = (size_t)shared->box.width * PIXEL_BYTES;
@@ -139,7 +139,7 @@ static struct view view_of(const struct codec_tools *tools, const struct box *so
 }
 
 int shared_cut(struct codec_tools *tools, const struct box *source, uint8_t *out, size_t stride, struct why *why) {
-        struct view view = view_of(tools, source);
+        struct view view = shared_view_of(tools, source);
 
         if (tools->orientation != EXIF_UPRIGHT)
                 return turned_run(tools, tools->orientation, &view, out, stride, why);

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/codec/plugged/forms.h"
+#include "daemon/codec/plugged/plugged_forms.h"
 #include "daemon/codec/plugged/plugin_step.h"
-#include "daemon/plugin/scan.h"
+#include "daemon/plugin/plugin_scan.h"
 #include "proto/base/cleanup.h"
 
 struct format_scanner {
@@ -23,14 +23,14 @@ static struct format_scanner *of(struct scanner *scanner) {
 }
 
 /* What was added is impossible: whose fault it is. */
-static int blame(const struct format_scanner *our, int error, const struct why *what, struct why *why) {
+static int format_scanner_blame(const struct format_scanner *our, int error, const struct why *what, struct why *why) {
         return why_set(why, error, "plug-in format %s.%s: %s", plugin_name(our->step.plugin),
                        plugin_table(our->step.plugin)->steps[our->step.idx_step].name, what->text);
 }
 
 /* ---- what it adds ------------------------------------------------------------------------------------------------ */
 
-static int describe(const struct plugin_added *added, struct schema_field *ret_field, struct why *why) {
+static int format_scanner_describe(const struct plugin_added *added, struct schema_field *ret_field, struct why *why) {
         static const enum field_kind KINDS[] = {
                 [DLPLUGIN_FIELD_PICTURE] = FIELD_PICTURE, [DLPLUGIN_FIELD_SOUND] = FIELD_SOUND,
                 [DLPLUGIN_FIELD_TEXT] = FIELD_TEXT,       [DLPLUGIN_FIELD_BYTES] = FIELD_BYTES,
@@ -64,15 +64,16 @@ static int describe(const struct plugin_added *added, struct schema_field *ret_f
         return 0;
 }
 
-static int take_field(const struct format_scanner *our, const struct scanner_sink *sink, struct why *why) {
+static int format_scanner_take_field(const struct format_scanner *our, const struct scanner_sink *sink,
+                                     struct why *why) {
         struct schema_field field;
-        int r = describe(&our->added, &field, why);
+        int r = format_scanner_describe(&our->added, &field, why);
 
         return r < 0 ? sink->refuse(sink->userdata, our->added.field, r, why)
                      : sink->field(sink->userdata, &field, why);
 }
 
-static int take_sample(struct format_scanner *our, const struct scanner_sink *sink, struct why *why) {
+static int format_scanner_take_sample(struct format_scanner *our, const struct scanner_sink *sink, struct why *why) {
         const struct plugin_added *added = &our->added;
 
         for (uint32_t i = 0; i < added->n_cells; i++)
@@ -83,21 +84,22 @@ static int take_sample(struct format_scanner *our, const struct scanner_sink *si
         return sink->sample(sink->userdata, added->name, our->cells, added->n_cells, why);
 }
 
-static int take_all(struct format_scanner *our, const struct scanner_sink *sink, struct why *why) {
+static int format_scanner_take_all(struct format_scanner *our, const struct scanner_sink *sink, struct why *why) {
         struct why what;
         int r;
 
         while ((r = plugin_scan_next(our->scan, &our->added, why)) > 0) {
-                r = our->added.field[0] ? take_field(our, sink, &what) : take_sample(our, sink, &what);
+                r = our->added.field[0] ? format_scanner_take_field(our, sink, &what)
+                                        : format_scanner_take_sample(our, sink, &what);
                 if (r < 0)
-                        return blame(our, r, &what, why);
+                        return format_scanner_blame(our, r, &what, why);
         }
         return r;
 }
 
 /* ---- as a scanner ------------------------------------------------------------------------------------------------ */
 
-static int on_begin(struct scanner *scanner, struct why *why) {
+static int format_scanner_on_begin(struct scanner *scanner, struct why *why) {
         struct format_scanner *our = of(scanner);
 
         return plugin_scan_new(our->step.plugin, our->step.idx_step, &our->step.values, &our->scan, why);
@@ -119,7 +121,7 @@ static int on_scan(struct scanner *scanner, struct scanner_window *window, const
         int r = plugin_scan_ask(our->scan, &asked, &wish, why);
 
         if (r == 0)
-                r = take_all(our, sink, why);
+                r = format_scanner_take_all(our, sink, why);
         if (r < 0)
                 return r;
         window->next_offset = wish.next_offset;
@@ -127,14 +129,14 @@ static int on_scan(struct scanner *scanner, struct scanner_window *window, const
         return 0;
 }
 
-static void on_end(struct scanner *scanner) {
+static void format_scanner_on_end(struct scanner *scanner) {
         struct format_scanner *our = of(scanner);
 
         plugin_scan_free(our->scan);
         our->scan = NULL;
 }
 
-static char *print(const struct plugin_step_text *step) {
+static char *format_scanner_print(const struct plugin_step_text *step) {
         char *text = NULL;
         size_t size;
         FILE *stream = open_memstream(&text, &size);
@@ -153,7 +155,7 @@ int format_scanner_new(const char *text, struct plugins *plugins, struct scanner
         int r = our ? plugin_format_parse(text, plugins, &our->step, why) : why_errno(why, -ENOMEM, "%s", text);
 
         if (r == 0) {
-                our->text = print(&our->step);
+                our->text = format_scanner_print(&our->step);
                 r = our->text ? 0 : why_errno(why, -ENOMEM, "%s", text);
         }
         if (r < 0) {
@@ -163,10 +165,10 @@ int format_scanner_new(const char *text, struct plugins *plugins, struct scanner
         our->scanner = (struct scanner){ .text = our->text,
                                          .version = plugin_digest(our->step.plugin),
                                          .endings = plugin_format_endings(our->step.plugin, our->step.idx_step),
-                                         .begin = on_begin,
+                                         .begin = format_scanner_on_begin,
                                          .room = on_room,
                                          .scan = on_scan,
-                                         .end = on_end };
+                                         .end = format_scanner_on_end };
         *ret_scanner = &our->scanner;
         return 0;
 }
@@ -174,7 +176,7 @@ int format_scanner_new(const char *text, struct plugins *plugins, struct scanner
 void format_scanner_free(struct scanner *scanner) {
         if (!scanner)
                 return;
-        on_end(scanner);
+        format_scanner_on_end(scanner);
         free(of(scanner)->text);
         free(of(scanner));
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "daemon/codec/codec_type.h"
-#include "daemon/codec/plugged/forms.h"
+#include "daemon/codec/plugged/plugged_forms.h"
 #include "proto/base/cleanup.h"
 
 struct plugin_collation {
@@ -17,7 +17,8 @@ static void plugin_collation_freep(struct plugin_collation **collation) {
         plugin_collation_free(*collation);
 }
 
-static int settle(struct plugin_collation *collation, const struct dlplugin_form *sample, struct why *why) {
+static int plugin_collation_settle(struct plugin_collation *collation, const struct dlplugin_form *sample,
+                                   struct why *why) {
         const struct plugin_step_text *text = &collation->text;
         struct why what;
         int r;
@@ -40,7 +41,7 @@ int plugin_collation_new(const struct plugin_step_text *text, const struct codec
         collation->text = *text;
         r = forms_of_codec(codec, source, text->column, &sample, why);
         if (r == 0)
-                r = settle(collation, &sample, why);
+                r = plugin_collation_settle(collation, &sample, why);
         if (r == 0)
                 *ret_collation = TAKE_PTR(collation);
         return r;

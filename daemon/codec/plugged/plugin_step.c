@@ -51,18 +51,18 @@ struct reading {
         const struct plugin_argument *argument;
 };
 
-static size_t value_length(const char *text) {
+static size_t plugin_step_value_length(const char *text) {
         return strcspn(text, ",) \t\r\n");
 }
 
-static int refuse_value(const struct reading *reading, size_t n, const char *expected) {
+static int plugin_step_refuse_value(const struct reading *reading, size_t n, const char *expected) {
         return why_set(reading->reader->why, -EINVAL, "%s, column %zu: %s=\"%.*s\" of %s is not allowed; expected %s",
                        reading->reader->what, step_text_column(reading->reader, reading->reader->at),
                        reading->argument->name, word_shown(n), reading->reader->at,
                        plugin_table(reading->step->plugin)->steps[reading->step->idx_step].name, expected);
 }
 
-static int read_number(const struct reading *reading, const char *value, size_t n, double *ret_number) {
+static int plugin_step_read_number(const struct reading *reading, const char *value, size_t n, double *ret_number) {
         const struct plugin_argument *argument = reading->argument;
         bool is_whole = argument->kind == DLPLUGIN_WHOLE,
              is_open = isinf(argument->minimum) && isinf(argument->maximum);
@@ -78,13 +78,14 @@ static int read_number(const struct reading *reading, const char *value, size_t 
         }
         if (!isfinite(number) || number < argument->minimum || number > argument->maximum ||
             (is_whole && (number != trunc(number) || fabs(number) > WHOLE_MAX)))
-                return refuse_value(reading, n, expected);
+                return plugin_step_refuse_value(reading, n, expected);
         *ret_number = number;
         return 0;
 }
 
 /* A choice is one of words with blanks between them. Exact names come first. */
-static int read_choice(const struct reading *reading, const char *value, size_t n, double *ret_idx, char *ret_word) {
+static int plugin_step_read_choice(const struct reading *reading, const char *value, size_t n, double *ret_idx,
+                                   char *ret_word) {
         char expected[DLPLUGIN_TEXT_MAX + 64];
         struct nearest nearest;
 
@@ -106,22 +107,23 @@ static int read_choice(const struct reading *reading, const char *value, size_t 
         }
         snprintf(expected, sizeof(expected), "one of %s%s", reading->argument->choices,
                  nearest_in(&nearest, value, n, reading->argument->choices));
-        return refuse_value(reading, n, expected);
+        return plugin_step_refuse_value(reading, n, expected);
 }
 
-static int read_word(const struct reading *reading, const char *value, size_t n, char ret_word[DLPLUGIN_TEXT_MAX]) {
+static int plugin_step_read_word(const struct reading *reading, const char *value, size_t n,
+                                 char ret_word[DLPLUGIN_TEXT_MAX]) {
         for (size_t i = 0; i < n; i++)
                 if (!isalnum((unsigned char)value[i]) && !strchr("_-.", value[i]))
-                        return refuse_value(reading, n, "letters, digits, \"_\", \"-\" and \".\"");
+                        return plugin_step_refuse_value(reading, n, "letters, digits, \"_\", \"-\" and \".\"");
         if (n == 0 || n >= DLPLUGIN_TEXT_MAX)
-                return refuse_value(reading, n, "a word that is not too long");
+                return plugin_step_refuse_value(reading, n, "a word that is not too long");
         memcpy(ret_word, value, n);
         ret_word[n] = '\0';
         return 0;
 }
 
 /* The shortest text that gives the same number. */
-static void print_number(double number, char text[DLPLUGIN_TEXT_MAX]) {
+static void plugin_step_print_number(double number, char text[DLPLUGIN_TEXT_MAX]) {
         for (int digits = 1; digits <= 17; digits++) {
                 snprintf(text, DLPLUGIN_TEXT_MAX, "%.*g", digits, number);
                 if (strtod(text, NULL) == number)
@@ -130,23 +132,23 @@ static void print_number(double number, char text[DLPLUGIN_TEXT_MAX]) {
 }
 
 /* `value` is in the text, or the default. Its normal spelling is what the plug-in gets as text. */
-static int take_value(const struct reading *reading, const char *value, size_t n, struct plugin_step_text *step,
-                      uint32_t idx) {
+static int plugin_step_take_value(const struct reading *reading, const char *value, size_t n,
+                                  struct plugin_step_text *step, uint32_t idx) {
         double number = 0;
         char text[DLPLUGIN_TEXT_MAX] = "";
         int r;
 
         switch (reading->argument->kind) {
         case DLPLUGIN_CHOICE:
-                r = read_choice(reading, value, n, &number, text);
+                r = plugin_step_read_choice(reading, value, n, &number, text);
                 break;
         case DLPLUGIN_TEXT:
-                r = read_word(reading, value, n, text);
+                r = plugin_step_read_word(reading, value, n, text);
                 break;
         default:
-                r = read_number(reading, value, n, &number);
+                r = plugin_step_read_number(reading, value, n, &number);
                 if (r == 0)
-                        print_number(number, text);
+                        plugin_step_print_number(number, text);
         }
         if (r < 0)
                 return r;
@@ -162,7 +164,7 @@ static const struct plugin_step *table_of(const struct plugin_step_text *step) {
         return &plugin_table(step->plugin)->steps[step->idx_step];
 }
 
-static int refuse_key(const struct step_text *reader, const struct plugin_step *table, size_t n) {
+static int plugin_step_refuse_key(const struct step_text *reader, const struct plugin_step *table, size_t n) {
         struct nearest nearest;
         char names[DLPLUGIN_ARGUMENTS_MAX * (DLPLUGIN_NAME_MAX + 2)] = "";
 
@@ -188,7 +190,7 @@ static int find_argument(struct step_text *reader, const struct plugin_step *tab
                (is_named ? !word_is(reader->at, n, table->arguments[i].name) : (*seen & 1u << i) > 0))
                 i++;
         if (is_named && i == table->n_arguments)
-                return refuse_key(reader, table, n);
+                return plugin_step_refuse_key(reader, table, n);
         if (i == table->n_arguments)
                 return step_text_refuse_here(reader, "\")\": the step has no further arguments");
         if (*seen & 1u << i)
@@ -204,21 +206,22 @@ static int find_argument(struct step_text *reader, const struct plugin_step *tab
         return 0;
 }
 
-static int read_argument(struct step_text *reader, struct plugin_step_text *step, unsigned *seen, bool *was_named) {
+static int plugin_step_read_argument(struct step_text *reader, struct plugin_step_text *step, unsigned *seen,
+                                     bool *was_named) {
         const struct plugin_step *table = table_of(step);
         uint32_t idx = 0;
         int r = find_argument(reader, table, seen, was_named, &idx);
         struct reading reading = { reader, step, &table->arguments[idx] };
-        size_t n = value_length(reader->at);
+        size_t n = plugin_step_value_length(reader->at);
 
         if (r == 0)
-                r = take_value(&reading, reader->at, n, step, idx);
+                r = plugin_step_take_value(&reading, reader->at, n, step, idx);
         if (r == 0)
                 reader->at += n;
         return r;
 }
 
-static int fill_in(struct step_text *reader, struct plugin_step_text *step, unsigned seen) {
+static int plugin_step_fill_in(struct step_text *reader, struct plugin_step_text *step, unsigned seen) {
         const struct plugin_step *table = table_of(step);
 
         for (uint32_t i = 0; i < table->n_arguments; i++) {
@@ -231,7 +234,7 @@ static int fill_in(struct step_text *reader, struct plugin_step_text *step, unsi
                 if (argument->must_be_given)
                         return why_set(reader->why, -EINVAL, "%s, column %zu: %s needs %s=", reader->what, step->column,
                                        table->name, argument->name);
-                r = take_value(&reading, argument->by_default, strlen(argument->by_default), step, i);
+                r = plugin_step_take_value(&reading, argument->by_default, strlen(argument->by_default), step, i);
                 if (r < 0)
                         return why_set(reader->why, -EINVAL,
                                        "%s, column %zu: the plug-in %s has a default for %s of %s that it does not "
@@ -246,7 +249,7 @@ static int fill_in(struct step_text *reader, struct plugin_step_text *step, unsi
  */
 
 /* "blocks.mosaic" */
-static int read_name(struct step_text *reader, struct plugins *plugins, struct plugin_step_text *step) {
+static int plugin_step_read_name(struct step_text *reader, struct plugins *plugins, struct plugin_step_text *step) {
         size_t n_plugin = word_length(reader->at), n_step;
         struct why what;
         int r;
@@ -270,7 +273,7 @@ static int read_name(struct step_text *reader, struct plugins *plugins, struct p
         return 0;
 }
 
-static int read_step(struct step_text *reader, struct plugins *plugins, struct plugin_step_text *step) {
+static int plugin_step_read_step(struct step_text *reader, struct plugins *plugins, struct plugin_step_text *step) {
         bool was_named = false;
         unsigned seen = 0;
         int r;
@@ -281,7 +284,7 @@ static int read_step(struct step_text *reader, struct plugins *plugins, struct p
                 return step_text_refuse_here(reader, "\"(\" and a step of a plug-in, as in " EXAMPLE);
         reader->at++;
         step_text_skip_blanks(reader);
-        r = read_name(reader, plugins, step);
+        r = plugin_step_read_name(reader, plugins, step);
         for (;;) {
                 if (r < 0)
                         return r;
@@ -292,13 +295,13 @@ static int read_step(struct step_text *reader, struct plugins *plugins, struct p
                         return step_text_refuse_here(reader, "\",\" or \")\"");
                 reader->at++;
                 step_text_skip_blanks(reader);
-                r = read_argument(reader, step, &seen, &was_named);
+                r = plugin_step_read_argument(reader, step, &seen, &was_named);
         }
         reader->at++;
-        return fill_in(reader, step, seen);
+        return plugin_step_fill_in(reader, step, seen);
 }
 
-static int refuse_format(const struct plugin_step_text *step, struct why *why) {
+static int plugin_step_refuse_format(const struct plugin_step_text *step, struct why *why) {
         return why_set(why, -EINVAL,
                        "pipeline, column %zu: %s.%s is a format: a dataset names it, as in format = \"" NAME
                        "(%s.%s)\"",
@@ -310,7 +313,7 @@ int plugin_format_parse(const char *text, struct plugins *plugins, struct plugin
                         struct why *why) {
         struct step_text reader = { .what = "format", .text = text, .at = text, .why = why };
         struct plugin_step_text format = { 0 };
-        int r = read_step(&reader, plugins, &format);
+        int r = plugin_step_read_step(&reader, plugins, &format);
 
         if (r < 0)
                 return r;
@@ -327,10 +330,10 @@ int plugin_step_parse(const char *text, const char *at, struct plugins *plugins,
                       const char **ret_after, struct why *why) {
         struct step_text reader = { .what = "pipeline", .text = text, .at = at, .why = why };
         struct plugin_step_text step = { 0 };
-        int r = read_step(&reader, plugins, &step);
+        int r = plugin_step_read_step(&reader, plugins, &step);
 
         if (r == 0 && table_of(&step)->kind == PLUGIN_FORMAT)
-                r = refuse_format(&step, why);
+                r = plugin_step_refuse_format(&step, why);
         if (r < 0)
                 return r;
         *ret_step = step;
@@ -364,7 +367,7 @@ bool plugin_collation_take(const char *text, size_t begin, size_t end, struct pl
         if (!word_is(text + last.begin, last.n, NAME))
                 return false;
         reader.at = text + last.begin;
-        if (read_step(&reader, plugins, &collation) < 0 || table_of(&collation)->kind != PLUGIN_COLLATION)
+        if (plugin_step_read_step(&reader, plugins, &collation) < 0 || table_of(&collation)->kind != PLUGIN_COLLATION)
                 return false;
         step_text_skip_blanks(&reader);
         if (reader.at != text + end)
@@ -390,11 +393,11 @@ int plugin_steps_parse(const char *text, const char *at, struct plugins *plugins
                 if (n == PLUGIN_STEPS_A_FIELD_MAX)
                         return why_set(why, -EINVAL, "pipeline, column %zu: a field has up to %u steps of plug-ins",
                                        step_text_column(&reader, reader.at), PLUGIN_STEPS_A_FIELD_MAX);
-                r = read_step(&reader, plugins, &step);
+                r = plugin_step_read_step(&reader, plugins, &step);
                 if (r == 0 && table_of(&step)->kind == PLUGIN_CODEC)
                         r = refuse_codec(&step, why);
                 if (r == 0 && table_of(&step)->kind == PLUGIN_FORMAT)
-                        r = refuse_format(&step, why);
+                        r = plugin_step_refuse_format(&step, why);
                 if (r == 0 && table_of(&step)->kind == PLUGIN_COLLATION)
                         r = refuse_collation(&step, why);
                 if (r < 0)

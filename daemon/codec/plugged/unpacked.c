@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/codec/plugged/forms.h"
+#include "daemon/codec/plugged/plugged_forms.h"
 #include "proto/base/cleanup.h"
 
 static const struct plugin_use *use_of(const struct codec *codec) {
@@ -15,7 +15,7 @@ static const struct plugin_use *use_of(const struct codec *codec) {
 /* ---- making --------------------------------------------------------------------------------------------------------
  */
 
-static int refuse(const struct codec *codec, size_t column, const char *what, struct why *why) {
+static int unpacked_refuse(const struct codec *codec, size_t column, const char *what, struct why *why) {
         return why_set(why, -EINVAL, "pipeline, column %zu: plugin: field %s %s", column, codec->field.name, what);
 }
 
@@ -25,14 +25,14 @@ static int read_recipe(struct codec *codec, const char *rest, size_t column, str
         if (r < 0)
                 return r;
         if (recipe_kind(codec->recipe) == RECIPE_RAW)
-                return refuse(codec, column, "is decoded by a plug-in: leave raw out", why);
+                return unpacked_refuse(codec, column, "is decoded by a plug-in: leave raw out", why);
         if (recipe_format(codec->recipe)->mode != PIXELS_RGB || recipe_is_upright(codec->recipe))
-                return refuse(codec, column, "is a picture in RGB, as its plug-in delivers it: leave mode and exif out",
-                              why);
+                return unpacked_refuse(codec, column,
+                                       "is a picture in RGB, as its plug-in delivers it: leave mode and exif out", why);
         return 0;
 }
 
-static int print(struct codec *codec, const struct plugin_step_text *codec_step, struct why *why) {
+static int unpacked_print(struct codec *codec, const struct plugin_step_text *codec_step, struct why *why) {
         char *text = NULL;
         size_t size;
         FILE *stream = open_memstream(&text, &size);
@@ -63,7 +63,8 @@ int unpacked_choose(struct codec *codec, const struct plugin_step_text *codec_st
                 return why_errno(why, -ENOMEM, "pipeline");
         memset(rest, ' ', after); /* so that columns stay */
         if (!codec->field.is_stored || codec->field.is_gathered)
-                return refuse(codec, codec_step->column, "is not stored bytes: no codec can be applied to it", why);
+                return unpacked_refuse(codec, codec_step->column, "is not stored bytes: no codec can be applied to it",
+                                       why);
         r = plugin_use_new(codec_step->plugin, codec_step->idx_step, &codec_step->values, NULL, &plugged->uses[0],
                            &what);
         if (r < 0)
@@ -72,14 +73,15 @@ int unpacked_choose(struct codec *codec, const struct plugin_step_text *codec_st
         if (plugin_use_is_picture(use_of(codec)))
                 r = read_recipe(codec, rest, codec_step->column, why);
         else if (rest[strspn(rest, " \t\r\n")])
-                return refuse(
+                return unpacked_refuse(
                         codec, codec_step->column,
                         "is an array, as its plug-in delivers it, and no picture: only further steps of plug-ins and "
                         "how samples become a batch may follow",
                         why);
         else if (codec->field.may_be_absent)
-                return refuse(codec, codec_step->column, "is not in all samples: no plug-in can be applied to it", why);
-        return r < 0 ? r : print(codec, codec_step, why);
+                return unpacked_refuse(codec, codec_step->column,
+                                       "is not in all samples: no plug-in can be applied to it", why);
+        return r < 0 ? r : unpacked_print(codec, codec_step, why);
 }
 
 static int unpacked_form(const struct codec *codec, const struct codec_terms *terms, struct field_form *ret_form,
@@ -100,7 +102,7 @@ static struct plugin_draws draws_of(const struct codec *codec, const struct code
                                       .place = FORMS_CODEC_PLACE };
 }
 
-static int check_size(const struct codec_tools *tools, const struct dlplugin_form *form, struct why *why) {
+static int unpacked_check_size(const struct codec_tools *tools, const struct dlplugin_form *form, struct why *why) {
         uint64_t n_pixels = (uint64_t)form->shape[0] * (uint64_t)form->shape[1];
 
         if (n_pixels <= tools->max_pixels)
@@ -117,7 +119,7 @@ static int open_picture(const struct codec *codec, struct codec_tools *tools, co
         int r = plugin_use_measure(use_of(codec), tools->seats, &draws, input->bytes, input->n_bytes, form, why);
 
         if (r == 0)
-                r = check_size(tools, form, why);
+                r = unpacked_check_size(tools, form, why);
         if (r < 0)
                 return r;
         ret_opened->width = (uint32_t)form->shape[1];
@@ -146,7 +148,8 @@ static int unpacked_open(const struct codec *codec, struct codec_tools *tools, c
 }
 
 /* The pixels may be in memory that the plug-in's process can write at any time: they decide nothing. */
-static int draw(struct codec_tools *tools, const uint8_t *pixels, uint8_t *out, size_t stride, struct why *why) {
+static int unpacked_draw(struct codec_tools *tools, const uint8_t *pixels, uint8_t *out, size_t stride,
+                         struct why *why) {
         const struct geometry *geometry = &tools->geometry;
         const struct box *source = &geometry->source;
         size_t row_bytes = (size_t)tools->unpacked.shape[1] * PIXEL_BYTES;
@@ -187,7 +190,7 @@ static int unpacked_render(const struct codec *codec, struct codec_tools *tools,
         stage_enter(&tools->clock, STAGE_MOVE);
         stride = pixel_format_row_bytes(recipe_format(codec->recipe), tools->geometry.width);
         tools->geometry.plane_stride = input->plane_stride;
-        return draw(tools, elements, out, input->row_stride > 0 ? input->row_stride : stride, why);
+        return unpacked_draw(tools, elements, out, input->row_stride > 0 ? input->row_stride : stride, why);
 }
 
 static int unpacked_refuse_room(const struct codec *codec, const struct codec_opened *opened, uint64_t room_bytes,

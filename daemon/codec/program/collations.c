@@ -1,5 +1,5 @@
 /* codec/program/collations.c: which fields of a part are collated as it says, and what comes with them. */
-#include "daemon/codec/program/body.h"
+#include "daemon/codec/program/program_body.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -66,7 +66,7 @@ int settle_packing(struct program *program, struct why *why) {
         return 0;
 }
 
-static void name_added(const char *field, const char *added, char name[2 * DLP_TENSOR_NAME_MAX]) {
+static void collations_name_added(const char *field, const char *added, char name[2 * DLP_TENSOR_NAME_MAX]) {
         bool is_whole = added[0] == COLLATION_WHOLE_NAME[0];
 
         snprintf(name, 2 * DLP_TENSOR_NAME_MAX, "%s%s%s", is_whole ? "" : field, is_whole ? "" : "_", added + is_whole);
@@ -80,8 +80,8 @@ static int check_masks(const struct program *program, struct why *why) {
                                 const char *mask = program->collations[i].pad.mask;
                                 char name[2 * DLP_TENSOR_NAME_MAX];
 
-                                name_added(codec_name(program->codecs[k]), collation_added(&program->collations[k], n),
-                                           name);
+                                collations_name_added(codec_name(program->codecs[k]),
+                                                      collation_added(&program->collations[k], n), name);
                                 if (mask[0] && strcmp(mask + 1, name) == 0)
                                         return why_set(why, -EINVAL,
                                                        "pipeline, column %zu: mask=%s: so is called what comes with "
@@ -100,7 +100,7 @@ int check_added(const struct program *program, struct why *why) {
                 const char *field = codec_name(program->codecs[i]);
 
                 for (unsigned k = 0; k < collation_n_added(&program->collations[i]); k++) {
-                        name_added(field, collation_added(&program->collations[i], k), name);
+                        collations_name_added(field, collation_added(&program->collations[i], k), name);
                         if (strlen(name) >= DLP_TENSOR_NAME_MAX)
                                 return refuse_long_name(name, program->collations[i].column, field, why);
                         for (uint32_t other = 0; other < program->n_fields; other++)

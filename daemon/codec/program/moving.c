@@ -1,5 +1,5 @@
 /* codec/program/moving.c: what moves with the picture of its part: masks, boxes, points, and what leaves with boxes. */
-#include "daemon/codec/program/body.h"
+#include "daemon/codec/program/program_body.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,12 +1,12 @@
 /* codec/program/program.c: a program from its text, and what it says once it is parsed. */
-#include "daemon/codec/program.h"
+#include "daemon/codec/codec_program.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/augment/recipe.h"
-#include "daemon/codec/program/body.h"
+#include "daemon/codec/program/program_body.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/typed.h"
 
@@ -116,7 +116,7 @@ int program_form(const struct program *program, uint32_t idx, const struct codec
 }
 
 /* 0: needs no other field; 1: boxes; 2: what leaves with boxes. */
-static unsigned level_of(const struct codec *codec) {
+static unsigned program_level_of(const struct codec *codec) {
         return codec_boxes(codec) != CODEC_NONE ? 2 : codec_lead(codec) != CODEC_NONE;
 }
 
@@ -138,7 +138,7 @@ static void order_fields(struct program *program) {
         for (unsigned level = 0; level <= 2; level++)
                 for (uint32_t i = 0; i < program->n_fields; i++)
                         for (uint32_t k = i; k != CODEC_NONE; k = program->sharers[k])
-                                if (!is_ordered[k] && level_of(program->codecs[k]) == level) {
+                                if (!is_ordered[k] && program_level_of(program->codecs[k]) == level) {
                                         is_ordered[k] = true;
                                         program->serving[n++] = k;
                                 }
@@ -147,7 +147,7 @@ static void order_fields(struct program *program) {
 /* Names are followed by ':' or separated by ';'. In a plain list of words, names are meant if the first word is one. A
  * field may have the name of a step, such as the "raw" of a tar's 000.raw: then what follows the word decides, and
  * neither reading is guessed. */
-static int find_names(const char *text, const struct schema *schema, bool *ret_named, struct why *why) {
+static int program_find_names(const char *text, const struct schema *schema, bool *ret_named, struct why *why) {
         size_t end = strlen(text), begin = strspn(text, BLANKS), n_word = name_length(text + begin);
         const char *word = text + begin, *next = word + n_word + strspn(word + n_word, BLANKS);
 
@@ -178,7 +178,7 @@ int program_parse(const char *text, const struct source *source, const struct co
                 return why_errno(why, -ENOMEM, "pipeline");
         typed_lists(typed);
         program->named = named;
-        r = find_names(typed, &source->schema, &is_named, why);
+        r = program_find_names(typed, &source->schema, &is_named, why);
         if (r == 0)
                 r = is_named ? parse_named(program, source, typed, why) : parse_unnamed(program, source, typed, why);
         if (r == 0)

@@ -1,5 +1,5 @@
 /* codec/program/unnamed.c: a text that names no field: its steps are for the only field that they can be for. */
-#include "daemon/codec/program/body.h"
+#include "daemon/codec/program/program_body.h"
 
 #include <errno.h>
 #include <stdlib.h>

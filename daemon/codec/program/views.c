@@ -1,5 +1,5 @@
 /* codec/program/views.c: several views of a part's fields, and that no two fields of a batch have one name. */
-#include "daemon/codec/program/body.h"
+#include "daemon/codec/program/program_body.h"
 
 #include <errno.h>
 #include <string.h>

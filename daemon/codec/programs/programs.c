@@ -53,7 +53,7 @@ static const char *part_name(const struct programs *programs, uint32_t idx) {
 
 /* ---- do the parts deliver the same fields? --------------------------------------------------------------------- */
 
-static const struct schema_field *field_of(const struct programs *programs, uint32_t part, uint32_t idx) {
+static const struct schema_field *programs_field_of(const struct programs *programs, uint32_t part, uint32_t idx) {
         const struct source *source = programs_source(programs, part);
 
         return &source->schema.fields[codec_field(program_codec(programs->parts[part], idx))];
@@ -83,28 +83,29 @@ static int compare_fields(const struct programs *programs, uint32_t part, struct
         list_delivered(programs, part, other, sizeof(other));
         return why_set(why, -EINVAL,
                        "pipeline: it would deliver %s of %s and %s of %s; name the fields, as in \"%s: ...\"", first,
-                       part_name(programs, 0), other, part_name(programs, part), field_of(programs, 0, 0)->name);
+                       part_name(programs, 0), other, part_name(programs, part),
+                       programs_field_of(programs, 0, 0)->name);
 }
 
 /* Numbers of classes mean the same only if the classes are the same. */
-static int check_classes(const struct programs *programs, struct why *why) {
+static int programs_check_classes(const struct programs *programs, struct why *why) {
         struct why difference;
 
         if (joined_check_classes(programs->source, &difference) == 0)
                 return 0;
         for (uint32_t k = 0; k < programs->n_parts; k++)
                 for (uint32_t i = 0; i < program_n_fields(programs->parts[k]); i++)
-                        if (field_of(programs, k, i)->is_class)
+                        if (programs_field_of(programs, k, i)->is_class)
                                 return why_set(why, -EINVAL,
                                                "pipeline: field %s cannot be delivered, as its numbers are those of "
                                                "other classes in each dataset: %s; give all of them the same "
                                                "class folders (they may be empty), or name the fields without it",
-                                               field_of(programs, k, i)->name, difference.text);
+                                               programs_field_of(programs, k, i)->name, difference.text);
         return 0;
 }
 
-static int parse_part(struct programs *programs, uint32_t part, const char *text, const struct codec_named *named,
-                      struct why *why) {
+static int programs_parse_part(struct programs *programs, uint32_t part, const char *text,
+                               const struct codec_named *named, struct why *why) {
         struct why bare;
         int r = program_parse(text, programs_source(programs, part), named, &programs->parts[part], why);
 
@@ -125,12 +126,12 @@ int programs_parse(const char *text, const struct source *source, const struct c
                 return why_errno(why, -ENOMEM, "pipeline");
         programs->source = source;
         while (programs->n_parts < n_parts && r == 0) {
-                r = parse_part(programs, programs->n_parts++, text, named, why);
+                r = programs_parse_part(programs, programs->n_parts++, text, named, why);
                 if (r == 0 && programs->n_parts > 1)
                         r = compare_fields(programs, programs->n_parts - 1, why);
         }
         if (r == 0)
-                r = check_classes(programs, why);
+                r = programs_check_classes(programs, why);
         if (r < 0)
                 return r;
         *ret_programs = TAKE_PTR(programs);
@@ -163,7 +164,7 @@ void programs_leave_forms(struct programs *programs, bool with_operations) {
 /* ---- one form for all parts ------------------------------------------------------------------------------------ */
 
 /* "float32 [-1, 4]" */
-static void print_shape(enum dlp_dtype dtype, uint32_t n_dims, const int64_t *shape, char text[160]) {
+static void programs_print_shape(enum dlp_dtype dtype, uint32_t n_dims, const int64_t *shape, char text[160]) {
         size_t n = (size_t)snprintf(text, 160, "%s [", dlp_dtype_name(dtype));
 
         for (uint32_t i = 0; i < n_dims && n < 140; i++)
@@ -171,12 +172,12 @@ static void print_shape(enum dlp_dtype dtype, uint32_t n_dims, const int64_t *sh
         snprintf(text + n, 160 - n, "]");
 }
 
-static int refuse_form(const struct programs *programs, uint32_t part, const struct field_form *all,
-                       const struct field_form *form, struct why *why) {
+static int programs_refuse_form(const struct programs *programs, uint32_t part, const struct field_form *all,
+                                const struct field_form *form, struct why *why) {
         char first[160], other[160];
 
-        print_shape(all->dtype, all->n_dims, all->shape, first);
-        print_shape(form->dtype, form->n_dims, form->shape, other);
+        programs_print_shape(all->dtype, all->n_dims, all->shape, first);
+        programs_print_shape(form->dtype, form->n_dims, form->shape, other);
         return why_set(why, -EINVAL,
                        "pipeline: field %s is %s in %s and %s in %s, which cannot stand in one batch; let steps make "
                        "them alike, such as to(int64), or name the fields without it",
@@ -187,8 +188,8 @@ static int refuse_input(const struct programs *programs, uint32_t part, const st
                         const struct field_form *form, struct why *why) {
         char first[160], other[160];
 
-        print_shape(all->input.dtype, all->input.n_dims, all->input.shape, first);
-        print_shape(form->input.dtype, form->input.n_dims, form->input.shape, other);
+        programs_print_shape(all->input.dtype, all->input.n_dims, all->input.shape, first);
+        programs_print_shape(form->input.dtype, form->input.n_dims, form->input.shape, other);
         return why_set(
                 why, -EINVAL,
                 "pipeline: a plug-in or a function gets field %s as %s in %s and as %s in %s, and it is told one form; let "
@@ -206,12 +207,12 @@ static bool has_like_input(const struct field_form *all, const struct field_form
 
 /* The dimensions in which samples may differ must be so in all parts: for a stack because its room is planned
  * otherwise, for a ragged field because only the first one is each sample's own. */
-static bool is_alike(const struct field_form *all, const struct field_form *form) {
+static bool programs_is_alike(const struct field_form *all, const struct field_form *form) {
         return all->dtype == form->dtype && all->how == form->how && all->n_dims == form->n_dims &&
                memcmp(all->shape, form->shape, form->n_dims * sizeof(form->shape[0])) == 0;
 }
 
-static uint64_t larger(uint64_t one, uint64_t other) {
+static uint64_t programs_larger(uint64_t one, uint64_t other) {
         return one > other ? one : other;
 }
 
@@ -242,16 +243,17 @@ static uint64_t together(const struct field_form *all, const struct field_form *
 static void add_form(struct field_form *all, const struct field_form *form) {
         all->together_bytes = together(all, form);
         all->unit_bytes = common_unit(all->unit_bytes, form->unit_bytes);
-        all->max_bytes = larger(all->max_bytes, form->max_bytes);
-        all->asked_bytes = larger(all->asked_bytes, form->asked_bytes);
-        all->more_bytes = larger(all->more_bytes, form->more_bytes);
-        all->input.n_bytes = larger(all->input.n_bytes, form->input.n_bytes);
-        all->result.n_bytes = larger(all->result.n_bytes, form->result.n_bytes);
+        all->max_bytes = programs_larger(all->max_bytes, form->max_bytes);
+        all->asked_bytes = programs_larger(all->asked_bytes, form->asked_bytes);
+        all->more_bytes = programs_larger(all->more_bytes, form->more_bytes);
+        all->input.n_bytes = programs_larger(all->input.n_bytes, form->input.n_bytes);
+        all->result.n_bytes = programs_larger(all->result.n_bytes, form->result.n_bytes);
         all->fails_late |= form->fails_late;
         all->takes_share |= form->takes_share;
         all->is_gathered |= form->is_gathered;
         for (uint32_t i = 0; i < PADDED_DIMS_MAX; i++)
-                all->bounds[i] = all->bounds[i] && form->bounds[i] ? larger(all->bounds[i], form->bounds[i]) : 0;
+                all->bounds[i] = all->bounds[i] && form->bounds[i] ? programs_larger(all->bounds[i], form->bounds[i])
+                                                                   : 0;
 }
 
 int programs_form(const struct programs *programs, uint32_t idx, const struct codec_terms *terms,
@@ -266,8 +268,8 @@ int programs_form(const struct programs *programs, uint32_t idx, const struct co
                 r = program_form(programs->parts[k], idx, &part_terms, &form, why);
                 if (r < 0)
                         return r;
-                if (k > 0 && !is_alike(&all, &form))
-                        return refuse_form(programs, k, &all, &form, why);
+                if (k > 0 && !programs_is_alike(&all, &form))
+                        return programs_refuse_form(programs, k, &all, &form, why);
                 if (k > 0 && !has_like_input(&all, &form))
                         return refuse_input(programs, k, &all, &form, why);
                 if (k == 0)

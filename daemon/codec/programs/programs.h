@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "daemon/codec/program.h"
+#include "daemon/codec/codec_program.h"
 
 struct programs;
 

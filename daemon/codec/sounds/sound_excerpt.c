@@ -69,7 +69,7 @@ static bool read_wav(const uint8_t *bytes, size_t n_bytes, uint64_t n_file_bytes
         return false;
 }
 
-static void write_number(uint8_t *to, uint64_t number) {
+static void sound_excerpt_write_number(uint8_t *to, uint64_t number) {
         for (unsigned i = 0; i < 4; i++)
                 to[i] = (uint8_t)(number >> 8 * i);
 }
@@ -80,10 +80,10 @@ static uint32_t write_head(const struct wav *wav, uint64_t n_data_bytes, uint8_t
         memcpy(end, wav->format, wav->n_format_bytes);
         end += wav->n_format_bytes + wav->n_format_bytes % 2;
         memcpy(end, "data", 4);
-        write_number(end + 4, n_data_bytes);
+        sound_excerpt_write_number(end + 4, n_data_bytes);
         end += CHUNK_BYTES;
         memcpy(head, "RIFF", 4);
-        write_number(head + 4, (uint64_t)(end - head) - CHUNK_BYTES + n_data_bytes);
+        sound_excerpt_write_number(head + 4, (uint64_t)(end - head) - CHUNK_BYTES + n_data_bytes);
         memcpy(head + 8, "WAVE", 4);
         return (uint32_t)(end - head);
 }

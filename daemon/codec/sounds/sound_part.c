@@ -13,7 +13,7 @@ static bool is_single_number(const struct schema_field *field) {
         return field->kind == FIELD_VALUE && !field->is_stored && field->n_dims == 0 && dlp_column_takes(field->dtype);
 }
 
-static uint32_t find_column(const struct source *source, const char *name) {
+static uint32_t sound_part_find_column(const struct source *source, const char *name) {
         for (uint32_t i = 0; i < source->schema.n_fields; i++)
                 if (strcmp(source->schema.fields[i].name, name) == 0 && is_single_number(&source->schema.fields[i]))
                         return i;
@@ -22,7 +22,7 @@ static uint32_t find_column(const struct source *source, const char *name) {
 
 static int bind(const struct codec *codec, const struct source *source, const char *argument, const char *name,
                 uint32_t *ret_idx, struct why *why) {
-        *ret_idx = name[0] ? find_column(source, name) : CODEC_NONE;
+        *ret_idx = name[0] ? sound_part_find_column(source, name) : CODEC_NONE;
         if (!name[0] || *ret_idx != CODEC_NONE)
                 return 0;
         return why_set(why, -EINVAL, "pipeline: field %s: audio(%s=%s): the dataset has no column %s of single numbers",
@@ -35,15 +35,16 @@ int sound_part_bind(struct codec *codec, const struct source *source, struct why
         if (r == 0)
                 r = bind(codec, source, "duration", codec->sound.duration, &codec->idx_duration, why);
         if (r < 0 || codec->idx_start != CODEC_NONE || codec->sound.starts_at_zero ||
-            find_column(source, "offset") == CODEC_NONE)
+            sound_part_find_column(source, "offset") == CODEC_NONE)
                 return r;
         return why_set(why, -EINVAL,
                        "pipeline: field %s: the dataset has a column offset, which says where in its file a sound "
                        "begins: write audio(start=offset%s), or audio(start=0) if it says something else",
-                       codec->name, find_column(source, "duration") == CODEC_NONE ? "" : ", duration=duration");
+                       codec->name,
+                       sound_part_find_column(source, "duration") == CODEC_NONE ? "" : ", duration=duration");
 }
 
-static double number_of(const struct source *source, uint64_t sample, uint32_t field) {
+static double sound_part_number_of(const struct source *source, uint64_t sample, uint32_t field) {
         union {
                 double alignment;
                 uint8_t bytes[16];
@@ -63,10 +64,10 @@ struct codec_part codec_part(const struct codec *codec, const struct source *sou
         if (!sound || sound->type != &CODEC_SOUND)
                 return part;
         if (sound->idx_start != CODEC_NONE && source_has(source, sample, sound->idx_start))
-                part.start_s = number_of(source, sample, sound->idx_start);
+                part.start_s = sound_part_number_of(source, sample, sound->idx_start);
         part.has_duration = sound->idx_duration != CODEC_NONE && source_has(source, sample, sound->idx_duration);
         if (part.has_duration)
-                part.duration_s = number_of(source, sample, sound->idx_duration);
+                part.duration_s = sound_part_number_of(source, sample, sound->idx_duration);
         return part;
 }
 

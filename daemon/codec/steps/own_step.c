@@ -24,7 +24,7 @@ static const enum dlp_dtype DTYPES[] = { DLP_DTYPE_UINT8,    DLP_DTYPE_INT32,   
 
 /* ---- the text -------------------------------------------------------------------------------------------------- */
 
-static int expect(struct step_text *reader, char wanted, const char *expected) {
+static int own_step_expect(struct step_text *reader, char wanted, const char *expected) {
         if (*reader->at != wanted)
                 return step_text_refuse_here(reader, expected);
         reader->at++;
@@ -48,7 +48,7 @@ static int read_function(struct step_text *reader, struct own_call *call) {
 }
 
 /* ARRAY_SIZE(DTYPES): it is none. */
-static size_t find_dtype(const char *value, size_t n) {
+static size_t own_step_find_dtype(const char *value, size_t n) {
         size_t i = 0;
 
         while (i < ARRAY_SIZE(DTYPES) && !typed_is(value, n, dlp_dtype_name(DTYPES[i])))
@@ -56,12 +56,12 @@ static size_t find_dtype(const char *value, size_t n) {
         return i;
 }
 
-static size_t value_length(const char *value) {
+static size_t own_step_value_length(const char *value) {
         return strcspn(value, ",)[ \t\r\n");
 }
 
 static int read_dtype(struct step_text *reader, struct own_form *form) {
-        size_t n = value_length(reader->at), i = find_dtype(reader->at, n);
+        size_t n = own_step_value_length(reader->at), i = own_step_find_dtype(reader->at, n);
 
         if (i == ARRAY_SIZE(DTYPES))
                 return step_text_refuse_here(reader, "a dtype: uint8, float32, int64, text, ...");
@@ -71,13 +71,13 @@ static int read_dtype(struct step_text *reader, struct own_form *form) {
         return 0;
 }
 
-static int refuse_size(const struct step_text *reader) {
+static int own_step_refuse_size(const struct step_text *reader) {
         return why_set(reader->why, -EINVAL,
                        "pipeline, column %zu: " NAME ": up to %u dimensions of 1 to %d elements are allowed",
                        step_text_column(reader, reader->at), FIELD_DIMS_MAX, INT32_MAX);
 }
 
-static int read_size(struct step_text *reader, int64_t *ret_n) {
+static int own_step_read_size(struct step_text *reader, int64_t *ret_n) {
         unsigned long n;
         char *after;
 
@@ -87,23 +87,23 @@ static int read_size(struct step_text *reader, int64_t *ret_n) {
         errno = 0;
         n = strtoul(reader->at, &after, 10);
         if (errno != 0 || n == 0 || n > INT32_MAX)
-                return refuse_size(reader);
+                return own_step_refuse_size(reader);
         *ret_n = (int64_t)n;
         reader->at = after;
         return 0;
 }
 
 /* "224", "..512", or "-1", for which max= says the most. */
-static int read_dimension(struct step_text *reader, struct own_form *form) {
+static int own_step_read_dimension(struct step_text *reader, struct own_form *form) {
         bool is_any = strncmp(reader->at, "-1", 2) == 0, varies = strncmp(reader->at, UP_TO, 2) == 0 || is_any;
         int64_t n = 0;
         int r = 0;
 
         if (form->n_dims == FIELD_DIMS_MAX)
-                return refuse_size(reader);
+                return own_step_refuse_size(reader);
         reader->at += varies ? 2 : 0;
         if (!is_any)
-                r = read_size(reader, &n);
+                r = own_step_read_size(reader, &n);
         if (r < 0)
                 return r;
         form->most[form->n_dims] = varies ? n : 0;
@@ -111,12 +111,12 @@ static int read_dimension(struct step_text *reader, struct own_form *form) {
         return 0;
 }
 
-static int read_shape(struct step_text *reader, struct own_form *form) {
-        int r = read_dimension(reader, form);
+static int own_step_read_shape(struct step_text *reader, struct own_form *form) {
+        int r = own_step_read_dimension(reader, form);
 
         while (r == 0 && *reader->at == ':') {
                 reader->at++;
-                r = read_dimension(reader, form);
+                r = own_step_read_dimension(reader, form);
         }
         form->has_shape = true;
         return r;
@@ -141,24 +141,24 @@ static int read_brackets(struct step_text *reader, struct own_form *form) {
                 reader->at += !is_first;
                 is_first = false;
                 step_text_skip_blanks(reader);
-                r = read_dimension(reader, form);
+                r = own_step_read_dimension(reader, form);
                 if (r < 0)
                         return r;
         }
 }
 
 /* "float32", "float32[3:224:224]", "[3:224:224]" or "3:224:224". */
-static int read_form(struct step_text *reader, struct own_form *form) {
+static int own_step_read_form(struct step_text *reader, struct own_form *form) {
         int r = 0;
 
         if (isdigit((unsigned char)*reader->at) || *reader->at == '.' || *reader->at == '-')
-                return read_shape(reader, form);
+                return own_step_read_shape(reader, form);
         if (*reader->at != '[')
                 r = read_dtype(reader, form);
         return r == 0 && *reader->at == '[' ? read_brackets(reader, form) : r;
 }
 
-/* The characters of a field's name, as program.c has them. */
+/* The characters of a field's name, as codec_program.c has them. */
 static size_t field_length(const char *text) {
         size_t n = 0;
 
@@ -168,7 +168,7 @@ static size_t field_length(const char *text) {
 }
 
 /* A new place for what is said of the field with this name. */
-static int name_field(struct step_text *reader, size_t n, struct own_call *call) {
+static int own_step_name_field(struct step_text *reader, size_t n, struct own_call *call) {
         struct own_named *named = &call->named[call->n_named];
 
         if (n == 0 || n >= sizeof(named->field))
@@ -196,11 +196,11 @@ static bool is_of_batches(const struct step_text *reader, size_t n) {
         value += *value == '=';
         value += strspn(value, " \t\r\n");
         return *value != '[' && !isdigit((unsigned char)*value) &&
-               find_dtype(value, value_length(value)) == ARRAY_SIZE(DTYPES);
+               own_step_find_dtype(value, own_step_value_length(value)) == ARRAY_SIZE(DTYPES);
 }
 
 static int read_batch(struct step_text *reader, struct own_call *call) {
-        size_t n = value_length(reader->at);
+        size_t n = own_step_value_length(reader->at);
 
         call->is_whole = typed_is(reader->at, n, "true");
         if (!call->is_whole && !typed_is(reader->at, n, "false"))
@@ -210,7 +210,7 @@ static int read_batch(struct step_text *reader, struct own_call *call) {
         return 0;
 }
 
-static int read_option(struct step_text *reader, struct own_call *call) {
+static int own_step_read_option(struct step_text *reader, struct own_call *call) {
         size_t n = field_length(reader->at);
         bool is_dtype = word_is(reader->at, n, "dtype"), is_shape = word_is(reader->at, n, "shape");
         bool is_most = word_is(reader->at, n, "max"), is_batch = is_of_batches(reader, n);
@@ -221,19 +221,19 @@ static int read_option(struct step_text *reader, struct own_call *call) {
         if ((is_dtype && call->form.has_dtype) || (is_shape && call->form.has_shape) || (is_most && call->most > 0))
                 return step_text_refuse_here(reader, "dtype=, shape= and max= once each, as in " EXAMPLE);
         if (!is_dtype && !is_shape && !is_most && !is_batch)
-                r = name_field(reader, n, call);
+                r = own_step_name_field(reader, n, call);
         if (r < 0)
                 return r;
         reader->at += n;
         step_text_skip_blanks(reader);
-        r = expect(reader, '=', "\"=\" and a value");
+        r = own_step_expect(reader, '=', "\"=\" and a value");
         if (r < 0)
                 return r;
-        return is_most    ? read_size(reader, &call->most)
+        return is_most    ? own_step_read_size(reader, &call->most)
                : is_dtype ? read_dtype(reader, &call->form)
-               : is_shape ? read_shape(reader, &call->form)
+               : is_shape ? own_step_read_shape(reader, &call->form)
                : is_batch ? read_batch(reader, call)
-                          : read_form(reader, &call->named[call->n_named - 1].form);
+                          : own_step_read_form(reader, &call->named[call->n_named - 1].form);
 }
 
 /* A dimension of -1 has as many elements as max= says, at most. */
@@ -246,7 +246,7 @@ static bool settle_most(struct own_form *form, int64_t most, bool *ret_used) {
         return !*ret_used || most > 0;
 }
 
-static int settle_all(struct step_text *reader, struct own_call *call) {
+static int own_step_settle_all(struct step_text *reader, struct own_call *call) {
         bool is_used = false, is_known = settle_most(&call->form, call->most, &is_used);
 
         for (uint32_t i = 0; i < call->n_named; i++)
@@ -260,11 +260,11 @@ static int settle_all(struct step_text *reader, struct own_call *call) {
                                  "written as in " VARYING);
 }
 
-static int read_arguments(struct step_text *reader, struct own_call *call) {
+static int own_step_read_arguments(struct step_text *reader, struct own_call *call) {
         int r;
 
         step_text_skip_blanks(reader);
-        r = expect(reader, '(', "\"(\" and the name of a function, as in " EXAMPLE);
+        r = own_step_expect(reader, '(', "\"(\" and the name of a function, as in " EXAMPLE);
         if (r == 0)
                 r = read_function(reader, call);
         for (;;) {
@@ -274,10 +274,10 @@ static int read_arguments(struct step_text *reader, struct own_call *call) {
                         return r;
                 if (r == 0)
                         break;
-                r = read_option(reader, call);
+                r = own_step_read_option(reader, call);
         }
         step_text_skip_blanks(reader);
-        return settle_all(reader, call);
+        return own_step_settle_all(reader, call);
 }
 
 /* Steps may follow, but no other function. */
@@ -313,7 +313,7 @@ int own_step_take(const char *text, size_t begin, size_t end, struct own_call *r
         } while (!word_is(text + word.begin, word.n, NAME));
         ret_call->column = word.begin + 1;
         reader.at = text + word.begin + word.n;
-        r = read_arguments(&reader, ret_call);
+        r = own_step_read_arguments(&reader, ret_call);
         if (r < 0)
                 return r;
         *ret_steps_end = word.begin;
@@ -340,7 +340,7 @@ static int check_named(const struct own_call *call, const char *const *fields, u
         return 0;
 }
 
-static const struct own_form *form_of(const struct own_call *call, const char *field) {
+static const struct own_form *own_step_form_of(const struct own_call *call, const char *field) {
         for (uint32_t k = 0; k < call->n_named; k++)
                 if (strcmp(call->named[k].field, field) == 0)
                         return &call->named[k].form;
@@ -366,7 +366,7 @@ int own_step_bind(const struct own_call *call, const char *const *fields, uint32
                 struct own_step *step = &ret_steps[i];
 
                 *step = (struct own_step){ .column = call->column,
-                                           .form = *form_of(call, fields[i]),
+                                           .form = *own_step_form_of(call, fields[i]),
                                            .goes_on = i > 0,
                                            .is_whole = call->is_whole };
                 memcpy(step->function, call->function, sizeof(step->function));
@@ -375,7 +375,7 @@ int own_step_bind(const struct own_call *call, const char *const *fields, uint32
         return 0;
 }
 
-static void print_shape(const struct own_form *form, FILE *stream) {
+static void own_step_print_shape(const struct own_form *form, FILE *stream) {
         for (uint32_t k = 0; k < form->n_dims; k++) {
                 bool varies = form->shape[k] < 0;
 
@@ -385,12 +385,12 @@ static void print_shape(const struct own_form *form, FILE *stream) {
 }
 
 /* Of one field, whose name needs not be said unless it is a single number. */
-static void print_plain(const struct own_form *form, FILE *stream) {
+static void own_step_print_plain(const struct own_form *form, FILE *stream) {
         if (form->has_dtype)
                 fprintf(stream, ", dtype=%s", dlp_dtype_name(form->dtype));
         if (form->has_shape)
                 fputs(", shape=", stream);
-        print_shape(form, stream);
+        own_step_print_shape(form, stream);
 }
 
 void own_step_print(const struct own_step *const *steps, uint32_t n_steps, FILE *stream) {
@@ -399,11 +399,11 @@ void own_step_print(const struct own_step *const *steps, uint32_t n_steps, FILE 
                 const struct own_form *form = &steps[i]->form;
 
                 if (n_steps == 1 && (form->n_dims > 0 || !form->has_shape)) {
-                        print_plain(form, stream);
+                        own_step_print_plain(form, stream);
                 } else if (form->has_dtype || form->has_shape) {
                         fprintf(stream, ", %s=%s%s", steps[i]->parameter,
                                 form->has_dtype ? dlp_dtype_name(form->dtype) : "", form->has_shape ? "[" : "");
-                        print_shape(form, stream);
+                        own_step_print_shape(form, stream);
                         fputs(form->has_shape ? "]" : "", stream);
                 }
         }
@@ -412,7 +412,8 @@ void own_step_print(const struct own_step *const *steps, uint32_t n_steps, FILE 
 
 /* ---- the form -------------------------------------------------------------------------------------------------- */
 
-static int refuse(const struct own_step *step, const struct field_form *form, const char *what, struct why *why) {
+static int own_step_refuse(const struct own_step *step, const struct field_form *form, const char *what,
+                           struct why *why) {
         return why_set(why, -EINVAL, "pipeline, column %zu: " NAME "(%s): field %s %s", step->column, step->function,
                        form->name, what);
 }
@@ -431,7 +432,7 @@ static enum dlp_dtype input_dtype(const struct field_form *form) {
         return form->dtype == DLP_DTYPE_BYTES || form->dtype == DLP_DTYPE_TEXT ? DLP_DTYPE_UINT8 : form->dtype;
 }
 
-static bool is_same(const struct own_step *step, const struct field_form *form) {
+static bool own_step_is_same(const struct own_step *step, const struct field_form *form) {
         return (!step->form.has_dtype || step->form.dtype == form->dtype) &&
                (!step->form.has_shape ||
                 (step->form.n_dims == form->n_dims &&
@@ -472,7 +473,7 @@ static int make_varying(const struct own_step *step, struct field_form *made, st
                         made->unit_bytes *= most;
                 if (__builtin_mul_overflow(made->max_bytes, most, &made->max_bytes) ||
                     made->max_bytes > DLP_PAYLOAD_MAX)
-                        return refuse(step, made, "is declared larger than a batch may be", why);
+                        return own_step_refuse(step, made, "is declared larger than a batch may be", why);
                 if (!varies)
                         continue;
                 first = n_varying++ == 0 ? k : first;
@@ -491,15 +492,15 @@ static int make_varying(const struct own_step *step, struct field_form *made, st
 }
 
 /* Text has one length, and no function can be told how it is to fill what is left of a fixed one. */
-static int check_text(const struct own_step *step, const struct field_form *form, struct why *why) {
+static int own_step_check_text(const struct own_step *step, const struct field_form *form, struct why *why) {
         bool is_text = step->form.has_dtype && step->form.dtype == DLP_DTYPE_TEXT;
 
         if (!is_text || (step->form.n_dims == 1 && step->form.shape[0] < 0))
                 return 0;
-        return refuse(step, form,
-                      "is text, whose length varies: say how many bytes it has at most, as in dtype=text, "
-                      "shape=..1000, or with the field's name, as in caption=text[..1000]",
-                      why);
+        return own_step_refuse(step, form,
+                               "is text, whose length varies: say how many bytes it has at most, as in dtype=text, "
+                               "shape=..1000, or with the field's name, as in caption=text[..1000]",
+                               why);
 }
 
 /* Which dimensions of what is made of a picture are its height and width, if it is one. */
@@ -518,30 +519,31 @@ int own_step_apply(const struct own_step *step, struct field_form *form, struct 
         int r;
 
         if (form->is_gathered)
-                return refuse(step, form, "is put together from several places: no function can be applied to it", why);
+                return own_step_refuse(step, form,
+                                       "is put together from several places: no function can be applied to it", why);
         if (form->dtype == DLP_DTYPE_TEXTS)
-                return refuse(step, form, "is a list of texts: no function can be applied to it", why);
-        r = check_text(step, form, why);
+                return own_step_refuse(step, form, "is a list of texts: no function can be applied to it", why);
+        r = own_step_check_text(step, form, why);
         if (r < 0)
                 return r;
         if (step->is_whole && own_step_varies(step))
-                return refuse(
+                return own_step_refuse(
                         step, form,
                         "varies from sample to sample, and with batch=true it is one array of all of them: declare "
                         "one shape, and pad to it",
                         why);
         form->is_whole = made.is_whole = step->is_whole;
-        if (is_fixed(form) && is_same(step, form))
+        if (is_fixed(form) && own_step_is_same(step, form))
                 return 0;
         if (!is_fixed(form) && !step->form.has_shape && step->is_whole)
-                return refuse(
+                return own_step_refuse(
                         step, form,
                         "has samples of several shapes: say which shape the function delivers of each, as in "
                         "shape=224:224:3, or with the field's name, as in image=uint8[224:224:3] or label=int64[], or "
                         "let steps before it give them one",
                         why);
         if (!is_fixed(form) && !step->form.has_shape)
-                return refuse(
+                return own_step_refuse(
                         step, form,
                         "has samples of several shapes: say which shape the function delivers, as in dtype=uint8, "
                         "shape=224:224:3, or with the field's name, as in image=uint8[224:224:3], or how large it may "
@@ -550,7 +552,7 @@ int own_step_apply(const struct own_step *step, struct field_form *form, struct 
         input.dtype = input_dtype(form);
         input.n_bytes = input_bytes(form);
         if (input.n_bytes == 0)
-                return refuse(
+                return own_step_refuse(
                         step, form,
                         "can be of any size: let steps before the function give it one, or say how large a picture "
                         "may be with decode(max_pixels=N)",

@@ -19,7 +19,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "daemon/collate/layout.h"
+#include "daemon/collate/collate_layout.h"
 #include "proto/base/why.h"
 
 /* What the text says of what a function delivers for a field; what it does not say is as the function is given it. */

@@ -29,38 +29,38 @@ bool sound_steps_are(const char *text) {
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
 
-static size_t value_length(const char *text) {
+static size_t sound_steps_value_length(const char *text) {
         return strcspn(text, ",) \t\r\n");
 }
 
-static int refuse_value(const struct step_text *reader, const char *expected) {
-        size_t n = value_length(reader->at);
+static int sound_steps_refuse_value(const struct step_text *reader, const char *expected) {
+        size_t n = sound_steps_value_length(reader->at);
 
         return why_set(reader->why, -EINVAL, "pipeline, column %zu: \"%.*s\" is not allowed here; expected %s",
                        step_text_column(reader, reader->at), word_shown(n), reader->at, expected);
 }
 
-static int read_number(struct step_text *reader, double minimum, double maximum, const char *expected,
-                       double *ret_number) {
-        size_t n = value_length(reader->at);
+static int sound_steps_read_number(struct step_text *reader, double minimum, double maximum, const char *expected,
+                                   double *ret_number) {
+        size_t n = sound_steps_value_length(reader->at);
         char copy[NUMBER_TEXT_MAX], *end;
         double number;
 
         if (n == 0 || n >= sizeof(copy) || strspn(reader->at, "0123456789.") < n)
-                return refuse_value(reader, expected);
+                return sound_steps_refuse_value(reader, expected);
         memcpy(copy, reader->at, n);
         copy[n] = '\0';
         number = strtod(copy, &end);
         if (*end || !(number >= minimum && number <= maximum))
-                return refuse_value(reader, expected);
+                return sound_steps_refuse_value(reader, expected);
         reader->at += n;
         *ret_number = number;
         return 0;
 }
 
-static int read_choice(struct step_text *reader, const char *const *names, unsigned n_names, const char *expected,
-                       unsigned *ret_choice) {
-        size_t n = value_length(reader->at), i = typed_find(reader->at, n, names, n_names);
+static int sound_steps_read_choice(struct step_text *reader, const char *const *names, unsigned n_names,
+                                   const char *expected, unsigned *ret_choice) {
+        size_t n = sound_steps_value_length(reader->at), i = typed_find(reader->at, n, names, n_names);
         struct nearest nearest;
 
         if (i < n_names) {
@@ -73,11 +73,11 @@ static int read_choice(struct step_text *reader, const char *const *names, unsig
                        nearest_in(&nearest, reader->at, n, expected), expected);
 }
 
-static int read_column(struct step_text *reader, char *ret_name) {
-        size_t n = value_length(reader->at);
+static int sound_steps_read_column(struct step_text *reader, char *ret_name) {
+        size_t n = sound_steps_value_length(reader->at);
 
         if (n == 0 || n >= DLP_TENSOR_NAME_MAX || strspn(reader->at, "0123456789.-+") == n)
-                return refuse_value(reader, "the name of a column of the dataset");
+                return sound_steps_refuse_value(reader, "the name of a column of the dataset");
         memcpy(ret_name, reader->at, n);
         ret_name[n] = '\0';
         reader->at += n;
@@ -101,7 +101,7 @@ enum argument {
 static const char *const NAMES[N_ARGUMENTS] = { "start",   "duration", "rate",        "mono",
                                                 "seconds", "crop",     "max_seconds", "dtype" };
 
-static int read_value(struct step_text *reader, unsigned idx, struct sound_steps *steps) {
+static int sound_steps_read_value(struct step_text *reader, unsigned idx, struct sound_steps *steps) {
         static const char SECONDS_TEXT[] = "seconds, 0.001 to 86400";
         unsigned choice = 0;
         double number = 0;
@@ -109,37 +109,37 @@ static int read_value(struct step_text *reader, unsigned idx, struct sound_steps
 
         switch (idx) {
         case START:
-                steps->starts_at_zero = value_length(reader->at) == 1 && *reader->at == '0';
+                steps->starts_at_zero = sound_steps_value_length(reader->at) == 1 && *reader->at == '0';
                 reader->at += steps->starts_at_zero;
-                return steps->starts_at_zero ? 0 : read_column(reader, steps->start);
+                return steps->starts_at_zero ? 0 : sound_steps_read_column(reader, steps->start);
         case DURATION:
-                return read_column(reader, steps->duration);
+                return sound_steps_read_column(reader, steps->duration);
         case RATE:
-                r = read_number(reader, RATE_MIN, RATE_MAX, "a whole number from 1000 to 192000", &number);
+                r = sound_steps_read_number(reader, RATE_MIN, RATE_MAX, "a whole number from 1000 to 192000", &number);
                 if (r == 0 && number != floor(number))
-                        return refuse_value(reader, "a whole number from 1000 to 192000");
+                        return sound_steps_refuse_value(reader, "a whole number from 1000 to 192000");
                 steps->rate = (uint32_t)number;
                 return r;
         case MONO:
-                r = read_choice(reader, BOOLS, 2, "true or false", &choice);
+                r = sound_steps_read_choice(reader, BOOLS, 2, "true or false", &choice);
                 steps->is_mono = choice;
                 return r;
         case SECONDS:
-                return read_number(reader, SECONDS_MIN, SECONDS_MAX, SECONDS_TEXT, &steps->seconds);
+                return sound_steps_read_number(reader, SECONDS_MIN, SECONDS_MAX, SECONDS_TEXT, &steps->seconds);
         case CROP:
-                r = read_choice(reader, CROPS, N_SOUND_CROPS, "random, center or start", &choice);
+                r = sound_steps_read_choice(reader, CROPS, N_SOUND_CROPS, "random, center or start", &choice);
                 steps->crop = (enum sound_crop)choice;
                 return r;
         case MAX_SECONDS:
-                return read_number(reader, SECONDS_MIN, SECONDS_MAX, SECONDS_TEXT, &steps->max_seconds);
+                return sound_steps_read_number(reader, SECONDS_MIN, SECONDS_MAX, SECONDS_TEXT, &steps->max_seconds);
         default:
-                r = read_choice(reader, DTYPES, 2, "float32 or int16", &choice);
+                r = sound_steps_read_choice(reader, DTYPES, 2, "float32 or int16", &choice);
                 steps->is_int16 = choice;
                 return r;
         }
 }
 
-static int refuse_key(const struct step_text *reader, size_t n) {
+static int sound_steps_refuse_key(const struct step_text *reader, size_t n) {
         static const char KEYS[] = "start, duration, rate, mono, seconds, crop, max_seconds, dtype";
         struct nearest nearest;
 
@@ -148,28 +148,28 @@ static int refuse_key(const struct step_text *reader, size_t n) {
                        nearest_in(&nearest, reader->at, n, KEYS), KEYS);
 }
 
-static int read_argument(struct step_text *reader, struct sound_steps *steps, unsigned *seen) {
+static int sound_steps_read_argument(struct step_text *reader, struct sound_steps *steps, unsigned *seen) {
         size_t n = word_length(reader->at);
         unsigned i = 0;
 
         while (i < N_ARGUMENTS && !word_is(reader->at, n, NAMES[i]))
                 i++;
         if (i == N_ARGUMENTS && n > 0 && reader->at[n] == '=')
-                return refuse_key(reader, n);
+                return sound_steps_refuse_key(reader, n);
         if (i == N_ARGUMENTS || *seen & 1u << i || reader->at[n] != '=')
                 return step_text_refuse_here(reader,
                                              "start=, duration=, rate=, mono=, seconds=, crop=, max_seconds= or "
                                              "dtype=, each at most once");
         *seen |= 1u << i;
         reader->at += n + 1;
-        return read_value(reader, i, steps);
+        return sound_steps_read_value(reader, i, steps);
 }
 
-static int read_arguments(struct step_text *reader, struct sound_steps *steps, unsigned *seen) {
+static int sound_steps_read_arguments(struct step_text *reader, struct sound_steps *steps, unsigned *seen) {
         int r = *reader->at == '(' ? step_text_enter(reader) : 0;
 
         while (r > 0) {
-                r = read_argument(reader, steps, seen);
+                r = sound_steps_read_argument(reader, steps, seen);
                 if (r == 0)
                         r = step_text_after_argument(reader);
         }
@@ -184,7 +184,7 @@ int sound_steps_parse(const char *text, struct sound_steps *ret_steps, size_t *r
 
         step_text_skip_blanks(&reader);
         reader.at += word_length(reader.at);
-        r = read_arguments(&reader, &steps, &seen);
+        r = sound_steps_read_arguments(&reader, &steps, &seen);
         if (r < 0)
                 return r;
         if (steps.seconds > 0 && steps.rate == 0)

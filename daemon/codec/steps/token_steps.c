@@ -38,37 +38,37 @@ const char *token_steps_find(const char *text) {
 
 /* ---- values ---------------------------------------------------------------------------------------------------- */
 
-static size_t value_length(const char *text) {
+static size_t token_steps_value_length(const char *text) {
         return strcspn(text, ",) \t\r\n");
 }
 
-static int refuse_value(const struct step_text *reader, const char *expected) {
-        size_t n = value_length(reader->at);
+static int token_steps_refuse_value(const struct step_text *reader, const char *expected) {
+        size_t n = token_steps_value_length(reader->at);
 
         return why_set(reader->why, -EINVAL, "pipeline, column %zu: \"%.*s\" is not allowed here; expected %s",
                        step_text_column(reader, reader->at), word_shown(n), reader->at, expected);
 }
 
-static int read_number(struct step_text *reader, uint32_t least, uint32_t *ret_number) {
-        size_t n = value_length(reader->at);
+static int token_steps_read_number(struct step_text *reader, uint32_t least, uint32_t *ret_number) {
+        size_t n = token_steps_value_length(reader->at);
         uint32_t number = 0;
         char expected[64];
 
         snprintf(expected, sizeof(expected), "a whole number from %u to %u", least, TOKENS_LENGTH_MAX);
         if (n == 0 || n > 8 || strspn(reader->at, "0123456789") < n)
-                return refuse_value(reader, expected);
+                return token_steps_refuse_value(reader, expected);
         for (size_t i = 0; i < n; i++)
                 number = number * 10 + (uint32_t)(reader->at[i] - '0');
         if (number < least || number > TOKENS_LENGTH_MAX)
-                return refuse_value(reader, expected);
+                return token_steps_refuse_value(reader, expected);
         reader->at += n;
         *ret_number = number;
         return 0;
 }
 
-static int read_choice(struct step_text *reader, const char *const *names, unsigned n_names, const char *expected,
-                       unsigned *ret_choice) {
-        size_t n = value_length(reader->at), i = typed_find(reader->at, n, names, n_names);
+static int token_steps_read_choice(struct step_text *reader, const char *const *names, unsigned n_names,
+                                   const char *expected, unsigned *ret_choice) {
+        size_t n = token_steps_value_length(reader->at), i = typed_find(reader->at, n, names, n_names);
         struct nearest nearest;
 
         if (i < n_names) {
@@ -82,10 +82,10 @@ static int read_choice(struct step_text *reader, const char *const *names, unsig
 }
 
 static int read_digest(struct step_text *reader, struct token_steps *steps) {
-        size_t n = value_length(reader->at);
+        size_t n = token_steps_value_length(reader->at);
 
         if (n != TOKENIZER_DIGEST_MAX - 1 || strspn(reader->at, "0123456789abcdef") < n)
-                return refuse_value(reader, "the 16 digits of the tokenizer's digest");
+                return token_steps_refuse_value(reader, "the 16 digits of the tokenizer's digest");
         memcpy(steps->digest, reader->at, n);
         reader->at += n;
         return 0;
@@ -105,25 +105,25 @@ enum argument {
 
 static const char *const NAMES[N_ARGUMENTS] = { "max_length", "truncation", "stride", "window", "special", "digest" };
 
-static int read_value(struct step_text *reader, unsigned idx, struct token_steps *steps) {
+static int token_steps_read_value(struct step_text *reader, unsigned idx, struct token_steps *steps) {
         unsigned choice = 0;
         int r;
 
         switch (idx) {
         case MAX_LENGTH:
-                return read_number(reader, 1, &steps->max_length);
+                return token_steps_read_number(reader, 1, &steps->max_length);
         case TRUNCATION:
-                r = read_choice(reader, TRUNCATIONS, N_TOKEN_TRUNCATIONS, "right, left or none", &choice);
+                r = token_steps_read_choice(reader, TRUNCATIONS, N_TOKEN_TRUNCATIONS, "right, left or none", &choice);
                 steps->truncation = (enum token_truncation)choice;
                 return r;
         case STRIDE:
-                return read_number(reader, 0, &steps->stride);
+                return token_steps_read_number(reader, 0, &steps->stride);
         case WINDOW:
-                r = read_choice(reader, WINDOWS, N_TOKEN_WINDOWS, "first or random", &choice);
+                r = token_steps_read_choice(reader, WINDOWS, N_TOKEN_WINDOWS, "first or random", &choice);
                 steps->window = (enum token_window)choice;
                 return r;
         case SPECIAL:
-                r = read_choice(reader, BOOLS, 2, "true or false", &choice);
+                r = token_steps_read_choice(reader, BOOLS, 2, "true or false", &choice);
                 steps->has_special = choice;
                 return r;
         default:
@@ -131,7 +131,7 @@ static int read_value(struct step_text *reader, unsigned idx, struct token_steps
         }
 }
 
-static int refuse_key(const struct step_text *reader, size_t n) {
+static int token_steps_refuse_key(const struct step_text *reader, size_t n) {
         static const char KEYS[] = "max_length, truncation, stride, window, special, digest";
         struct nearest nearest;
 
@@ -140,24 +140,24 @@ static int refuse_key(const struct step_text *reader, size_t n) {
                        nearest_in(&nearest, reader->at, n, KEYS), KEYS);
 }
 
-static int read_argument(struct step_text *reader, struct token_steps *steps, unsigned *seen) {
+static int token_steps_read_argument(struct step_text *reader, struct token_steps *steps, unsigned *seen) {
         size_t n = word_length(reader->at);
         unsigned i = 0;
 
         while (i < N_ARGUMENTS && !word_is(reader->at, n, NAMES[i]))
                 i++;
         if (i == N_ARGUMENTS && n > 0 && reader->at[n] == '=')
-                return refuse_key(reader, n);
+                return token_steps_refuse_key(reader, n);
         if (i == N_ARGUMENTS || *seen & 1u << i || reader->at[n] != '=')
                 return step_text_refuse_here(reader, "max_length=, truncation=, stride=, window=, special= or digest=, "
                                                      "each at most once");
         *seen |= 1u << i;
         reader->at += n + 1;
-        return read_value(reader, i, steps);
+        return token_steps_read_value(reader, i, steps);
 }
 
-static int read_name(struct step_text *reader, struct token_steps *steps) {
-        size_t n = value_length(reader->at);
+static int token_steps_read_name(struct step_text *reader, struct token_steps *steps) {
+        size_t n = token_steps_value_length(reader->at);
 
         if (!tokenizers_is_name(reader->at, n))
                 return step_text_refuse_here(reader,
@@ -169,19 +169,19 @@ static int read_name(struct step_text *reader, struct token_steps *steps) {
         return 0;
 }
 
-static int read_arguments(struct step_text *reader, struct token_steps *steps, unsigned *seen) {
+static int token_steps_read_arguments(struct step_text *reader, struct token_steps *steps, unsigned *seen) {
         int r;
 
         if (*reader->at != '(')
                 return step_text_refuse_here(reader, "\"(\" and the name of a tokenizer");
         reader->at++;
         step_text_skip_blanks(reader);
-        r = read_name(reader, steps);
+        r = token_steps_read_name(reader, steps);
         while (r == 0) {
                 r = step_text_after_argument(reader);
                 if (r <= 0)
                         return r;
-                r = read_argument(reader, steps, seen);
+                r = token_steps_read_argument(reader, steps, seen);
         }
         return r;
 }
@@ -189,7 +189,7 @@ static int read_arguments(struct step_text *reader, struct token_steps *steps, u
 /* ---- the step -------------------------------------------------------------------------------------------------- */
 
 /* What contradicts each other. */
-static int check(const struct token_steps *steps, unsigned seen, struct why *why) {
+static int token_steps_check(const struct token_steps *steps, unsigned seen, struct why *why) {
         bool is_whole = steps->truncation == TOKENS_WHOLE;
 
         if (!is_whole && steps->max_length == 0)
@@ -204,12 +204,12 @@ static int check(const struct token_steps *steps, unsigned seen, struct why *why
         return 0;
 }
 
-static int read_to(struct step_text *reader, struct token_steps *steps) {
+static int token_steps_read_to(struct step_text *reader, struct token_steps *steps) {
         static const char *const DTYPES[] = { "int64", "int32" };
 
         step_text_skip_blanks(reader);
         if (strncmp(reader->at, "to(", 3) == 0) {
-                size_t n = value_length(reader->at + 3), i = typed_find(reader->at + 3, n, DTYPES, 2);
+                size_t n = token_steps_value_length(reader->at + 3), i = typed_find(reader->at + 3, n, DTYPES, 2);
 
                 if (i < 2 && reader->at[3 + n] == ')') {
                         reader->at += 3 + n + 1;
@@ -229,11 +229,11 @@ int token_steps_parse(const char *text, const char *at, struct token_steps *ret_
         int r;
 
         reader.at += word_length(reader.at);
-        r = read_arguments(&reader, &steps, &seen);
+        r = token_steps_read_arguments(&reader, &steps, &seen);
         if (r == 0)
-                r = read_to(&reader, &steps);
+                r = token_steps_read_to(&reader, &steps);
         if (r == 0)
-                r = check(&steps, seen, why);
+                r = token_steps_check(&steps, seen, why);
         if (r < 0)
                 return r;
         *ret_steps = steps;

@@ -65,11 +65,11 @@ static int take_arguments(struct step_text *reader, const char **ret_begin, size
         return 0;
 }
 
-static int refuse_argument(const struct step_text *reader, const char *argument, const char *what) {
+static int value_steps_refuse_argument(const struct step_text *reader, const char *argument, const char *what) {
         return why_set(reader->why, -EINVAL, "pipeline, column %zu: %s", step_text_column(reader, argument), what);
 }
 
-static int read_json(struct step_text *reader, struct value_steps *steps) {
+static int value_steps_read_json(struct step_text *reader, struct value_steps *steps) {
         const char *argument;
         struct why detail;
         size_t n;
@@ -81,10 +81,10 @@ static int read_json(struct step_text *reader, struct value_steps *steps) {
         if (!steps->path)
                 return why_errno(reader->why, -ENOMEM, "pipeline");
         r = json_path_check(steps->path, &detail);
-        return r < 0 ? refuse_argument(reader, argument, detail.text) : 0;
+        return r < 0 ? value_steps_refuse_argument(reader, argument, detail.text) : 0;
 }
 
-static int read_shape(struct step_text *reader, const char *argument, size_t n, struct value_steps *steps) {
+static int value_steps_read_shape(struct step_text *reader, const char *argument, size_t n, struct value_steps *steps) {
         const char *at = argument, *end = argument + n;
 
         while (at < end) {
@@ -102,9 +102,9 @@ static int read_shape(struct step_text *reader, const char *argument, size_t n, 
         steps->has_shape = true;
         if (at == end && n > 0 && end[-1] != ':')
                 return 0;
-        return refuse_argument(reader, argument,
-                               "expected a shape such as 4, -1 or -1:4; only the first dimension may "
-                               "be -1, which varies");
+        return value_steps_refuse_argument(reader, argument,
+                                           "expected a shape such as 4, -1 or -1:4; only the first dimension may "
+                                           "be -1, which varies");
 }
 
 static bool is_of_numbers(uint32_t dtype) {
@@ -124,7 +124,7 @@ static int refuse_dtype(const struct step_text *reader, const char *word, size_t
                        step_text_column(reader, word), word_shown(n), word, nearest_hint(&nearest));
 }
 
-static int read_to(struct step_text *reader, struct value_steps *steps) {
+static int value_steps_read_to(struct step_text *reader, struct value_steps *steps) {
         const char *argument, *comma, *equals;
         size_t n, n_dtype;
         int r = take_arguments(reader, &argument, &n);
@@ -147,11 +147,11 @@ static int read_to(struct step_text *reader, struct value_steps *steps) {
         comma += 1 + strspn(comma + 1, " ");
         equals = memchr(comma, '=', (size_t)(argument + n - comma));
         if (!equals || !word_is(comma, (size_t)(equals - comma), "shape"))
-                return refuse_argument(reader, comma, "expected shape=...");
-        return read_shape(reader, equals + 1, (size_t)(argument + n - equals - 1), steps);
+                return value_steps_refuse_argument(reader, comma, "expected shape=...");
+        return value_steps_read_shape(reader, equals + 1, (size_t)(argument + n - equals - 1), steps);
 }
 
-static int read_bare(struct step_text *reader, bool *flag) {
+static int value_steps_read_bare(struct step_text *reader, bool *flag) {
         const char *argument;
         size_t n;
         int r = take_arguments(reader, &argument, &n);
@@ -159,7 +159,7 @@ static int read_bare(struct step_text *reader, bool *flag) {
         if (r < 0)
                 return r;
         if (n > 0)
-                return refuse_argument(reader, argument, "this step has no arguments");
+                return value_steps_refuse_argument(reader, argument, "this step has no arguments");
         *flag = true;
         return 0;
 }
@@ -174,7 +174,7 @@ static bool may_follow(unsigned step, unsigned n_done, const struct value_steps 
 }
 
 /* Which step it is; the steps before it must have a smaller number. */
-static int read_step(struct step_text *reader, struct value_steps *steps, unsigned *n_done) {
+static int value_steps_read_step(struct step_text *reader, struct value_steps *steps, unsigned *n_done) {
         size_t n = word_length(reader->at);
         const char *word = reader->at;
         struct nearest nearest;
@@ -197,15 +197,15 @@ static int read_step(struct step_text *reader, struct value_steps *steps, unsign
         reader->at += n;
         switch (i) {
         case STEP_JSON:
-                return read_json(reader, steps);
+                return value_steps_read_json(reader, steps);
         case STEP_NPY:
-                return read_bare(reader, &steps->is_npy);
+                return value_steps_read_bare(reader, &steps->is_npy);
         case STEP_TEXT:
-                return read_bare(reader, &steps->is_text);
+                return value_steps_read_bare(reader, &steps->is_text);
         case STEP_TO:
-                return read_to(reader, steps);
+                return value_steps_read_to(reader, steps);
         default:
-                return read_bare(reader, &steps->is_raw);
+                return value_steps_read_bare(reader, &steps->is_raw);
         }
 }
 
@@ -217,7 +217,7 @@ int value_steps_parse(const char *text, struct value_steps *ret_steps, struct wh
 
         step_text_skip_blanks(&reader);
         do {
-                r = read_step(&reader, &steps, &n_done);
+                r = value_steps_read_step(&reader, &steps, &n_done);
                 step_text_skip_blanks(&reader);
         } while (r == 0 && *reader.at);
         if (r < 0)

@@ -10,7 +10,7 @@
 
 #define NAME "views"
 
-static int read_count(struct step_text *reader, uint32_t *ret_n) {
+static int views_step_read_count(struct step_text *reader, uint32_t *ret_n) {
         unsigned long n;
         char *after;
 
@@ -29,7 +29,7 @@ static int read_count(struct step_text *reader, uint32_t *ret_n) {
         return 0;
 }
 
-static int expect(struct step_text *reader, char wanted, const char *expected) {
+static int views_step_expect(struct step_text *reader, char wanted, const char *expected) {
         if (*reader->at != wanted)
                 return step_text_refuse_here(reader, expected);
         reader->at++;
@@ -50,19 +50,19 @@ static void skip_name(struct step_text *reader) {
         step_text_skip_blanks(reader);
 }
 
-static int read_arguments(struct step_text *reader, uint32_t *ret_n) {
+static int views_step_read_arguments(struct step_text *reader, uint32_t *ret_n) {
         int r;
 
         step_text_skip_blanks(reader);
-        r = expect(reader, '(', "\"(\" and how many views, as in " NAME "(2)");
+        r = views_step_expect(reader, '(', "\"(\" and how many views, as in " NAME "(2)");
         if (r == 0) {
                 skip_name(reader);
-                r = read_count(reader, ret_n);
+                r = views_step_read_count(reader, ret_n);
         }
         if (r < 0)
                 return r;
         step_text_skip_blanks(reader);
-        return expect(reader, ')', "\")\"");
+        return views_step_expect(reader, ')', "\")\"");
 }
 
 static int refuse_more(const struct step_text *reader, size_t at, size_t end) {
@@ -116,7 +116,7 @@ int views_take(const char *text, size_t begin, size_t end, struct views *ret_vie
                 if (word_is(text + word.begin, word.n, NAME)) {
                         views.column = word.begin + 1;
                         reader.at = text + word.begin + word.n;
-                        r = read_arguments(&reader, &views.n);
+                        r = views_step_read_arguments(&reader, &views.n);
                         if (r == 0 && reader.at < text + end)
                                 r = refuse_more(&reader, (size_t)(reader.at - text), end);
                         if (r < 0)

@@ -38,14 +38,14 @@ static void blend_double(void *to, const void *with, size_t n, double lam) {
                 a[i] = a[i] * lam + b[i] * rest;
 }
 
-static inline float float_of(uint32_t bits) {
+static inline float blend_float_of(uint32_t bits) {
         float value;
 
         memcpy(&value, &bits, sizeof(value));
         return value;
 }
 
-static inline uint32_t bits_of(float value) {
+static inline uint32_t blend_bits_of(float value) {
         uint32_t bits;
 
         memcpy(&bits, &value, sizeof(bits));
@@ -54,13 +54,13 @@ static inline uint32_t bits_of(float value) {
 
 /* bfloat16_from_float32() without branches, of which a compiler makes vectors. */
 static inline uint32_t to_bfloat16(float value) {
-        uint32_t bits = bits_of(value), rounded = (bits + 0x7fffu + (bits >> 16 & 1)) >> 16;
+        uint32_t bits = blend_bits_of(value), rounded = (bits + 0x7fffu + (bits >> 16 & 1)) >> 16;
 
         return (bits & 0x7fffffffu) > 0x7f800000u ? 0x7fc0u : rounded;
 }
 
-static inline float from_bfloat16(uint32_t bits) {
-        return float_of(bits << 16);
+static inline float blend_from_bfloat16(uint32_t bits) {
+        return blend_float_of(bits << 16);
 }
 
 static void blend_bfloat16(void *to, const void *with, size_t n, double lam) {
@@ -69,15 +69,15 @@ static void blend_bfloat16(void *to, const void *with, size_t n, double lam) {
         uint16_t *restrict a = to;
 
         for (size_t i = 0; i < n; i++) {
-                float own = from_bfloat16(to_bfloat16(from_bfloat16(a[i]) * l));
-                float other = from_bfloat16(to_bfloat16(from_bfloat16(b[i]) * rest));
+                float own = blend_from_bfloat16(to_bfloat16(blend_from_bfloat16(a[i]) * l));
+                float other = blend_from_bfloat16(to_bfloat16(blend_from_bfloat16(b[i]) * rest));
 
                 a[i] = (uint16_t)to_bfloat16(own + other);
         }
 }
 
 static float as_half(float value) {
-        return float_of(float32_from_half(half_from_float32(bits_of(value))));
+        return blend_float_of(float32_from_half(half_from_float32(blend_bits_of(value))));
 }
 
 void blend_half(void *to, const void *with, size_t n, double lam) {
@@ -86,10 +86,10 @@ void blend_half(void *to, const void *with, size_t n, double lam) {
         uint16_t *restrict a = to;
 
         for (size_t i = 0; i < n; i++) {
-                float own = as_half(float_of(float32_from_half(a[i])) * l);
-                float other = as_half(float_of(float32_from_half(b[i])) * rest);
+                float own = as_half(blend_float_of(float32_from_half(a[i])) * l);
+                float other = as_half(blend_float_of(float32_from_half(b[i])) * rest);
 
-                a[i] = half_from_float32(bits_of(own + other));
+                a[i] = half_from_float32(blend_bits_of(own + other));
         }
 }
 

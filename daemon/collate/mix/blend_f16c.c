@@ -10,7 +10,7 @@
 #define NEAREST 0 /* ties to even; of _MM_FROUND_TO_NEAREST_INT, whatever the thread's rounding is */
 
 /* A product, rounded to float16. */
-F16C static inline __m256 times(const uint16_t *elements, __m256 share) {
+F16C static inline __m256 blend_f16c_times(const uint16_t *elements, __m256 share) {
         __m256 wide = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)elements));
 
         return _mm256_cvtph_ps(_mm256_cvtps_ph(_mm256_mul_ps(wide, share), NEAREST));
@@ -23,8 +23,10 @@ F16C static void blend(void *to, const void *with, size_t n, double lam) {
         size_t i = 0;
 
         for (; i + 8 <= n; i += 8)
-                _mm_storeu_si128((__m128i *)(void *)(a + i),
-                                 _mm256_cvtps_ph(_mm256_add_ps(times(a + i, l), times(b + i, rest)), NEAREST));
+                _mm_storeu_si128(
+                        (__m128i *)(void *)(a + i),
+                        _mm256_cvtps_ph(_mm256_add_ps(blend_f16c_times(a + i, l), blend_f16c_times(b + i, rest)),
+                                        NEAREST));
         blend_half(a + i, b + i, n - i, lam);
 }
 

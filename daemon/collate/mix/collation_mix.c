@@ -26,7 +26,7 @@ static void init_mix(struct collation *collation) {
         collation->mix = (struct mix_terms){ .mixup = 1, .p = 1, .switch_p = 0.5, .smoothing = 0.1 };
 }
 
-static bool is_share(double number) {
+static bool collation_mix_is_share(double number) {
         return number >= 0 && number <= 1;
 }
 
@@ -45,7 +45,8 @@ static int check_mix(const struct collation *collation, struct why *why) {
                         "mixup_alpha is %g and cutmix_alpha %g; expected 0 (never) or more each, and more than 0 "
                         "for one of them",
                         mix->mixup, mix->cutmix);
-        if (!is_share(mix->p) || !is_share(mix->switch_p) || !is_share(mix->smoothing))
+        if (!collation_mix_is_share(mix->p) || !collation_mix_is_share(mix->switch_p) ||
+            !collation_mix_is_share(mix->smoothing))
                 return why_set(why, -EINVAL, "prob is %g, switch_prob %g and label_smoothing %g; expected 0 to 1 each",
                                mix->p, mix->switch_p, mix->smoothing);
         if (mix->mode == MIX_PAIR && mix->partner != MIX_MIRRORED)

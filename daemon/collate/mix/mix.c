@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "proto/order/making/draws.h"
+#include "proto/order/making/order_draws.h"
 #include "proto/order/philox.h"
 
 #define N_WORDS 9u
@@ -13,16 +13,16 @@
 #define HALF_PI 1.5707963267948966
 
 /* In (0, 1): never 0, whose logarithm there is not. */
-static double open_share(uint32_t word) {
+static double mix_open_share(uint32_t word) {
         return ((double)word + 0.5) * 0x1p-32;
 }
 
-static double share(uint32_t word) {
+static double mix_share(uint32_t word) {
         return (double)(word >> 8) * 0x1p-24;
 }
 
 /* Uniform below n, 1 or more. */
-static uint32_t below(uint32_t word, uint32_t n) {
+static uint32_t mix_below(uint32_t word, uint32_t n) {
         return (uint32_t)((uint64_t)word * n >> 32);
 }
 
@@ -37,7 +37,7 @@ static double sine_squared(double x) {
 
 /* With e = U^(1 / alpha), T^2 / (2 alpha) is q / e, where q = (1 - e) cos^2. */
 double mix_beta(double alpha, const uint32_t words[3]) {
-        double exponent = dlp_logarithm(open_share(words[0])) / alpha, v = open_share(words[1]);
+        double exponent = dlp_logarithm(mix_open_share(words[0])) / alpha, v = mix_open_share(words[1]);
         double e = exponent < -700 ? 0 : dlp_exponential(exponent);
         double cosine = v < 0.5 ? 1 - sine_squared(HALF_PI * v) : sine_squared(HALF_PI * (1 - v));
         double q = (1 - e) * cosine, root = sqrt(q / (q + e));
@@ -49,19 +49,19 @@ double mix_beta(double alpha, const uint32_t words[3]) {
 static uint32_t side_of(const double minmax[2], uint32_t whole, uint32_t word) {
         uint32_t low = (uint32_t)(whole * minmax[0]), high = (uint32_t)(whole * minmax[1]);
 
-        return low + (high > low ? below(word, high - low) : 0);
+        return low + (high > low ? mix_below(word, high - low) : 0);
 }
 
 static struct mix_box box_of_sides(const double minmax[2], uint32_t height, uint32_t width, const uint32_t words[4]) {
         uint32_t h = side_of(minmax, height, words[0]), w = side_of(minmax, width, words[1]);
-        uint32_t top = below(words[2], height - h + 1), left = below(words[3], width - w + 1);
+        uint32_t top = mix_below(words[2], height - h + 1), left = mix_below(words[3], width - w + 1);
 
         return (struct mix_box){ top, top + h, left, left + w };
 }
 
 /* What is within 0 to `whole` of the elements from `before` in front of `middle` to `after` beyond it. */
-static void clip(uint32_t middle, uint32_t before, uint32_t after, uint32_t whole, uint32_t *ret_begin,
-                 uint32_t *ret_end) {
+static void mix_clip(uint32_t middle, uint32_t before, uint32_t after, uint32_t whole, uint32_t *ret_begin,
+                     uint32_t *ret_end) {
         *ret_begin = middle > before ? middle - before : 0;
         *ret_end = whole - middle > after ? middle + after : whole;
 }
@@ -73,12 +73,12 @@ static struct mix_box box_of_lam(enum mix_partner whose, double lam, uint32_t he
         uint32_t w = (uint32_t)(ratio * width), h = (uint32_t)(ratio * height), kept = whose == MIX_MIRRORED;
         struct mix_box box;
 
-        clip(below(words[0], width), w / 2, (w + kept) / 2, width, &box.left, &box.right);
-        clip(below(words[1], height), h / 2, (h + kept) / 2, height, &box.top, &box.bottom);
+        mix_clip(mix_below(words[0], width), w / 2, (w + kept) / 2, width, &box.left, &box.right);
+        mix_clip(mix_below(words[1], height), h / 2, (h + kept) / 2, height, &box.top, &box.bottom);
         return box;
 }
 
-static uint32_t unit_of(const struct mix_terms *terms, uint32_t i, uint32_t n) {
+static uint32_t mix_unit_of(const struct mix_terms *terms, uint32_t i, uint32_t n) {
         if (terms->mode == MIX_BATCH)
                 return 0;
         return 1 + (terms->mode == MIX_PAIR && i >= n / 2 ? n - 1 - i : i);
@@ -91,14 +91,14 @@ void mix_draw(const struct mix_terms *terms, uint64_t seed, uint32_t epoch, uint
         uint32_t words[N_WORDS];
         bool has_minmax = terms->minmax[1] > 0;
 
-        dlp_philox_init(&philox, dlp_philox_seed(dlp_philox_seed(seed, SEED_OF_BATCHES), unit_of(terms, i, n)), epoch,
-                        position, 1);
+        dlp_philox_init(&philox, dlp_philox_seed(dlp_philox_seed(seed, SEED_OF_BATCHES), mix_unit_of(terms, i, n)),
+                        epoch, position, 1);
         for (unsigned k = 0; k < N_WORDS; k++)
                 words[k] = dlp_philox_u32(&philox);
         *ret_draw = draw;
-        if (!(share(words[0]) < terms->p) || (terms->mode == MIX_PAIR && n % 2 == 1 && i == n / 2))
+        if (!(mix_share(words[0]) < terms->p) || (terms->mode == MIX_PAIR && n % 2 == 1 && i == n / 2))
                 return;
-        draw.is_cut = mix_cuts(terms) > 0 && (!(terms->mixup > 0) || share(words[1]) < terms->switch_p);
+        draw.is_cut = mix_cuts(terms) > 0 && (!(terms->mixup > 0) || mix_share(words[1]) < terms->switch_p);
         draw.lam = mix_beta(draw.is_cut ? mix_cuts(terms) : terms->mixup, words + 2);
         if (terms->mode != MIX_BATCH) /* timm has those of elements and pairs as float32 */
                 draw.lam = (double)(float)draw.lam;

@@ -41,7 +41,7 @@ static bool cut_of_row(const struct mixed *mixed, const struct mix_box *box, con
         return y >= box->top && y < box->bottom && cut.begin < cut.end;
 }
 
-static bool is_cut(const struct mixed *mixed, const struct mix_draw *draw) {
+static bool mixing_is_cut(const struct mixed *mixed, const struct mix_draw *draw) {
         return draw->is_cut && mixed->is_picture;
 }
 
@@ -49,7 +49,7 @@ static bool is_cut(const struct mixed *mixed, const struct mix_draw *draw) {
 static bool is_touched(const struct mixed *mixed, const struct mix_draw *draw, const struct stretch *stretch) {
         struct stretch cut;
 
-        if (!is_cut(mixed, draw))
+        if (!mixing_is_cut(mixed, draw))
                 return draw->lam < 1;
         for (uint64_t row = stretch->begin / mixed->row_bytes; row * mixed->row_bytes < stretch->end; row++)
                 if (cut_of_row(mixed, &draw->box, stretch, row, &cut))
@@ -58,11 +58,11 @@ static bool is_touched(const struct mixed *mixed, const struct mix_draw *draw, c
 }
 
 /* The stretch of one sample gets that of its partner mixed in. */
-static void change(const struct mixed *mixed, const struct mix_draw *draw, const struct stretch *stretch, uint8_t *to,
-                   const uint8_t *with) {
+static void mixing_change(const struct mixed *mixed, const struct mix_draw *draw, const struct stretch *stretch,
+                          uint8_t *to, const uint8_t *with) {
         struct stretch cut;
 
-        if (!is_cut(mixed, draw)) {
+        if (!mixing_is_cut(mixed, draw)) {
                 if (draw->lam < 1)
                         mixed->blend(to, with, (stretch->end - stretch->begin) / mixed->element_bytes, draw->lam);
                 return;
@@ -73,16 +73,17 @@ static void change(const struct mixed *mixed, const struct mix_draw *draw, const
                                cut.end - cut.begin);
 }
 
-static uint8_t *at(const struct mixed *mixed, uint32_t i, const struct stretch *stretch) {
+static uint8_t *mixing_at(const struct mixed *mixed, uint32_t i, const struct stretch *stretch) {
         return mixed->samples + i * mixed->stride + stretch->begin;
 }
 
 /* From the last sample to the first: each partner is still as it was, except that of the first sample. */
 static void mix_with_previous(const struct mixed *mixed, const struct stretch *stretch, uint8_t *kept) {
-        memcpy(kept, at(mixed, mixed->n_samples - 1, stretch), stretch->end - stretch->begin);
+        memcpy(kept, mixing_at(mixed, mixed->n_samples - 1, stretch), stretch->end - stretch->begin);
         for (uint32_t i = mixed->n_samples - 1; i > 0; i--)
-                change(mixed, draw_of(mixed, i), stretch, at(mixed, i, stretch), at(mixed, i - 1, stretch));
-        change(mixed, draw_of(mixed, 0), stretch, at(mixed, 0, stretch), kept);
+                mixing_change(mixed, draw_of(mixed, i), stretch, mixing_at(mixed, i, stretch),
+                              mixing_at(mixed, i - 1, stretch));
+        mixing_change(mixed, draw_of(mixed, 0), stretch, mixing_at(mixed, 0, stretch), kept);
 }
 
 /* The two samples of a pair are each other's partners. The middle one of an odd batch is its own. */
@@ -93,10 +94,11 @@ static void mix_with_mirrored(const struct mixed *mixed, const struct stretch *s
 
                 if (!is_touched(mixed, draw, stretch) && !is_touched(mixed, other, stretch))
                         continue;
-                memcpy(kept, at(mixed, i, stretch), stretch->end - stretch->begin);
-                change(mixed, draw, stretch, at(mixed, i, stretch), i == k ? kept : at(mixed, k, stretch));
+                memcpy(kept, mixing_at(mixed, i, stretch), stretch->end - stretch->begin);
+                mixing_change(mixed, draw, stretch, mixing_at(mixed, i, stretch),
+                              i == k ? kept : mixing_at(mixed, k, stretch));
                 if (i < k)
-                        change(mixed, other, stretch, at(mixed, k, stretch), kept);
+                        mixing_change(mixed, other, stretch, mixing_at(mixed, k, stretch), kept);
         }
 }
 
@@ -114,8 +116,8 @@ static void find_size(struct mixed *mixed, const struct layout *layout, const st
         mixed->width = (uint32_t)shape[1];
 }
 
-static void describe(struct mixed *mixed, const struct layout *layout, const struct field_layout *field,
-                     const struct dlp_slot_record *record) {
+static void mixing_describe(struct mixed *mixed, const struct layout *layout, const struct field_layout *field,
+                            const struct dlp_slot_record *record) {
         const struct dlp_tensor_record *tensor = &record->tensors[field->idx_tensor];
 
         mixed->element_bytes = (uint32_t)dlp_dtype_bytes(tensor->dtype);
@@ -143,7 +145,7 @@ uint32_t mixing_n_draws(const struct layout *layout) {
         return n;
 }
 
-static void draw_all(const struct mixed *mixed, const struct mix_key *key, struct mix_draw *draws) {
+static void mixing_draw_all(const struct mixed *mixed, const struct mix_key *key, struct mix_draw *draws) {
         for (uint32_t i = 0; i < (mixed->terms->mode == MIX_BATCH ? 1 : mixed->n_samples); i++)
                 mix_draw(mixed->terms, key->seed, key->epoch, key->position, i, mixed->n_samples, mixed->height,
                          mixed->width, &draws[i]);
@@ -161,8 +163,8 @@ void mixing_run(const struct layout *layout, uint32_t idx_field, const struct mi
 
         if (!mix_is_some(mixed.terms) || record->n_tensors == 0 || record->n_samples == 0)
                 return;
-        describe(&mixed, layout, field, record);
-        draw_all(&mixed, key, draws);
+        mixing_describe(&mixed, layout, field, record);
+        mixing_draw_all(&mixed, key, draws);
         for (uint64_t begin = 0; begin < mixed.n_bytes; begin += STRETCH_BYTES) {
                 uint64_t end = begin + STRETCH_BYTES < mixed.n_bytes ? begin + STRETCH_BYTES : mixed.n_bytes;
                 struct stretch stretch = { begin, end };

@@ -5,7 +5,7 @@
  * that writes into the slot spoils its own batch. */
 #pragma once
 
-#include "daemon/collate/layout.h"
+#include "daemon/collate/collate_layout.h"
 
 /* What the draws of a batch depend on. */
 struct mix_key {

@@ -9,8 +9,8 @@
 
 #include "daemon/base/work/closer.h"
 #include "daemon/ctl/attach/attach.h"
+#include "daemon/ctl/ctl_sources.h"
 #include "daemon/ctl/handlers.h"
-#include "daemon/ctl/sources.h"
 #include "daemon/ctl/users/access.h"
 #include "daemon/ring/numa.h"
 #include "proto/base/bus_id.h"
@@ -295,7 +295,7 @@ static int attach_start(struct attach *attach, struct why *why) {
         return r;
 }
 
-static Dlp__Attach *copy_of(const Dlp__Attach *wish) {
+static Dlp__Attach *attach_copy_of(const Dlp__Attach *wish) {
         size_t n = dlp__attach__get_packed_size(wish);
         uint8_t *bytes = malloc(n ? n : 1);
         Dlp__Attach *copy = NULL;
@@ -312,7 +312,7 @@ void handle_attach(struct session *session, const Dlp__Request *request) {
         int r;
 
         if (attach)
-                attach->wish = copy_of(request->attach);
+                attach->wish = attach_copy_of(request->attach);
         if (!attach || !attach->wish) {
                 free(attach);
                 session_refuse(session, request->id, -ENOMEM, "attach: out of memory");

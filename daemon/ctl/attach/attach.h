@@ -1,8 +1,8 @@
 /* ctl/attach/attach.h: a rank asks for its ring.
  *
  * Its request is checked and the rank joins its job (attach.c, with the terms of terms.c and the sampler of
- * sampling.c); the tokenizers that it names (tokenizer.c) and the ring's memory are made in the background, and the
- * ring is handed over (ring.c). All else runs on the main thread. */
+ * attach_sampling.c); the tokenizers that it names (attach_tokenizer.c) and the ring's memory are made in the
+ * background, and the ring is handed over (attach_ring.c). All else runs on the main thread. */
 #pragma once
 
 #include <stdint.h>
@@ -41,22 +41,22 @@ int attach_settle_order(struct job_terms *terms, const struct source *source, st
  * meanwhile, and `attach` is freed. */
 bool attach_goes_on(struct attach *attach);
 
-/* tokenizer.c: the tokenizer that was missing when the pipeline was parsed is read in the background; then `done` is
- * called, unless the client has left. An errno: then nothing has begun. */
+/* attach_tokenizer.c: the tokenizer that was missing when the pipeline was parsed is read in the background; then
+ * `done` is called, unless the client has left. An errno: then nothing has begun. */
 int attach_read_tokenizer(struct attach *attach, void (*done)(struct attach *attach));
 
-/* sampling.c: attach->sampling, which makes the order of the epochs if the wish asks for more than shuffling, and the
- * terms that follow from it. attach->options.programs must be there. 0, or an errno with `why`. */
+/* attach_sampling.c: attach->sampling, which makes the order of the epochs if the wish asks for more than shuffling,
+ * and the terms that follow from it. attach->options.programs must be there. 0, or an errno with `why`. */
 int attach_settle_sampling(struct attach *attach, const Dlp__Attach *wish, const struct source *source,
                            struct job_terms *terms, struct why *why);
 
-/* ring.c: makes the stream and its ring in the background, hands them over, and frees the attach. An errno: then
+/* attach_ring.c: makes the stream and its ring in the background, hands them over, and frees the attach. An errno: then
  * nothing has begun. */
 int attach_make_ring(struct attach *attach);
 
-/* ring.c: sets the job's weight from the current configuration; a reload takes effect when the next rank attaches. Of
- * several datasets the heaviest one counts. */
+/* attach_ring.c: sets the job's weight from the current configuration; a reload takes effect when the next rank
+ * attaches. Of several datasets the heaviest one counts. */
 void attach_weigh_job(struct server *server, struct job *job);
 
-/* ring.c: leaves the job. Before the refusal is sent: a client that reads the refusal may try again at once. */
+/* attach_ring.c: leaves the job. Before the refusal is sent: a client that reads the refusal may try again at once. */
 void attach_leave_job(struct session *session);

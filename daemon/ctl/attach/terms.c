@@ -7,7 +7,7 @@
 #include "proto/base/nearest.h"
 #include "proto/base/text.h"
 
-static int check_name(const char *field, const char *value, size_t max, struct why *why) {
+static int terms_check_name(const char *field, const char *value, size_t max, struct why *why) {
         size_t n = strlen(value);
 
         if (n == 0)
@@ -20,34 +20,34 @@ static int check_name(const char *field, const char *value, size_t max, struct w
         return 0;
 }
 
-static int check_number(const char *field, uint64_t value, uint64_t min, uint64_t max, struct why *why) {
+static int terms_check_number(const char *field, uint64_t value, uint64_t min, uint64_t max, struct why *why) {
         if (value >= min && value <= max)
                 return 0;
         return why_set(why, -EINVAL, "%s: %llu is out of range; %llu to %llu are allowed", field,
                        (unsigned long long)value, (unsigned long long)min, (unsigned long long)max);
 }
 
-static int check_numbers(const Dlp__Attach *wish, struct why *why) {
+static int terms_check_numbers(const Dlp__Attach *wish, struct why *why) {
         int r;
 
-        r = check_number("world_size", wish->world, 1, DLP_WORLD_MAX, why);
+        r = terms_check_number("world_size", wish->world, 1, DLP_WORLD_MAX, why);
         if (r < 0)
                 return r;
         if (wish->rank >= wish->world)
                 return why_set(why, -EINVAL, "rank: %u is out of range; with world_size %u, 0 to %u are allowed",
                                wish->rank, wish->world, wish->world - 1);
-        r = check_number("batch_size", wish->batch_size, 1, DLP_BATCH_MAX, why);
+        r = terms_check_number("batch_size", wish->batch_size, 1, DLP_BATCH_MAX, why);
         if (r < 0)
                 return r;
         if (wish->n_slots > 0) {
-                r = check_number("slots", wish->n_slots, DLP_SLOTS_MIN, DLP_SLOTS_MAX, why);
+                r = terms_check_number("slots", wish->n_slots, DLP_SLOTS_MIN, DLP_SLOTS_MAX, why);
                 if (r < 0)
                         return r;
         }
-        return check_number("first_epoch", wish->first_epoch, 0, DLP_EPOCH_MAX, why);
+        return terms_check_number("first_epoch", wish->first_epoch, 0, DLP_EPOCH_MAX, why);
 }
 
-static int refuse_choice(const char *option, const char *value, const char *choices, struct why *why) {
+static int terms_refuse_choice(const char *option, const char *value, const char *choices, struct why *why) {
         struct nearest nearest;
 
         return why_set(why, -EINVAL, "%s: \"%s\" is not known%s; choose one of: %s", option, value,
@@ -58,22 +58,23 @@ int attach_read_terms(const Dlp__Attach *wish, struct job_terms *terms, struct w
         int r;
 
         /* One name has been compared with those of the configuration, and the names of several with the limit. */
-        r = check_name("dataset", wish->dataset,
-                       strstr(wish->dataset, " + ") || wish->dataset[0] == '/' ? DLP_DATASET_MAX : DLP_NAME_MAX, why);
+        r = terms_check_name("dataset", wish->dataset,
+                             strstr(wish->dataset, " + ") || wish->dataset[0] == '/' ? DLP_DATASET_MAX : DLP_NAME_MAX,
+                             why);
         if (r == 0)
-                r = check_name("job", wish->job, DLP_NAME_MAX, why);
+                r = terms_check_name("job", wish->job, DLP_NAME_MAX, why);
         if (r == 0)
-                r = check_numbers(wish, why);
+                r = terms_check_numbers(wish, why);
         if (r < 0)
                 return r;
         if (wish->dealing[0] && dlp_dealing_from_name(wish->dealing, &terms->dealing) < 0)
-                return refuse_choice("dealing", wish->dealing, dlp_dealings, why);
+                return terms_refuse_choice("dealing", wish->dealing, dlp_dealings, why);
         if (dlp_partition_from_name(wish->partition, &terms->partition) < 0)
-                return refuse_choice("partition", wish->partition, "pad drop exact", why);
+                return terms_refuse_choice("partition", wish->partition, "pad drop exact", why);
         if (on_error_from_name(wish->on_error, &terms->on_error) < 0)
-                return refuse_choice("on_error", wish->on_error, "fail substitute skip", why);
+                return terms_refuse_choice("on_error", wish->on_error, "fail substitute skip", why);
         if (dlp_order_kind_from_name(wish->order, &terms->order) < 0)
-                return refuse_choice("order", wish->order, dlp_order_kinds, why);
+                return terms_refuse_choice("order", wish->order, dlp_order_kinds, why);
         r = max_errors_check(wish->max_errors, why);
         if (r < 0)
                 return r;

@@ -2,11 +2,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/ctl/ctl_progress.h"
 #include "daemon/ctl/handlers.h"
-#include "daemon/ctl/jobs/hold.h"
-#include "daemon/ctl/jobs/replay.h"
+#include "daemon/ctl/jobs/job_hold.h"
+#include "daemon/ctl/jobs/job_replay.h"
 #include "daemon/ctl/node.h"
-#include "daemon/ctl/progress.h"
 #include "daemon/ctl/users/access.h"
 
 #define HISTOGRAMS_MAX 64u /* of a job's ranks, so that the reply fits into a packet */
@@ -87,7 +87,7 @@ struct job_message {
         struct why failure, hold;
 };
 
-static void add_stage(struct job_message *message, enum stage_id id, const struct stage_total *total) {
+static void jobs_add_stage(struct job_message *message, enum stage_id id, const struct stage_total *total) {
         Dlp__Stage *stage = &message->stages[message->job.n_stages];
 
         dlp__stage__init(stage);
@@ -114,7 +114,7 @@ static void fill_counts(struct job_message *message, struct job *job, uint64_t n
         message->job.stages = message->stage_pointers;
         for (uint32_t i = 0; i < N_STAGES; i++)
                 if (totals.stages[i].n > 0)
-                        add_stage(message, (enum stage_id)i, &totals.stages[i]);
+                        jobs_add_stage(message, (enum stage_id)i, &totals.stages[i]);
 }
 
 static void fill_terms(Dlp__Job *message, struct job *job) {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "daemon/base/machine/own_process.h"
-#include "daemon/ctl/jobs/hold.h"
+#include "daemon/ctl/jobs/job_hold.h"
 #include "daemon/ctl/metrics/metrics.h"
 #include "daemon/ctl/node.h"
 #include "daemon/ctl/users/access.h"
@@ -241,7 +241,7 @@ static void collect_rank(const struct stream *stream, uint64_t now_ns, struct ra
         };
 }
 
-static struct job_metrics *job_of(const struct metrics *metrics, const struct job *job) {
+static struct job_metrics *collect_job_of(const struct metrics *metrics, const struct job *job) {
         for (size_t i = 0; i < metrics->n_jobs; i++)
                 if (metrics->jobs[i].job == job)
                         return &metrics->jobs[i];
@@ -256,7 +256,7 @@ static int collect_ranks(struct server *server, struct metrics *metrics) {
         if (!metrics->ranks)
                 return -ENOMEM;
         TAILQ_FOREACH(session, &server->sessions, entry) {
-                struct job_metrics *job = session->stream ? job_of(metrics, session->job) : NULL;
+                struct job_metrics *job = session->stream ? collect_job_of(metrics, session->job) : NULL;
                 struct rank_metrics *rank = &metrics->ranks[metrics->n_ranks];
                 char number[RANK_MAX];
                 struct why why;

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "daemon/base/stages.h"
-#include "daemon/ctl/metrics/table.h"
+#include "daemon/ctl/metrics/metrics_table.h"
 
 #define METRIC_LABEL_MAX 512u /* bytes of a label's value: of a longer one the beginning and a digest */
 

@@ -5,7 +5,7 @@
 
 #include "daemon/ctl/metrics/metrics.h"
 
-static void give_up(struct told *told) {
+static void told_give_up(struct told *told) {
         free(told->text);
         *told = (struct told){ .text = NULL };
 }
@@ -17,7 +17,7 @@ static struct told *room_in(struct server *server) {
         for (size_t i = 1; i < TOLD_MAX; i++)
                 if (server->told[i].number < room->number)
                         room = &server->told[i];
-        give_up(room);
+        told_give_up(room);
         return room;
 }
 
@@ -62,5 +62,5 @@ int told_part(struct session *session, uint64_t number, uint64_t first, size_t n
 void told_drop(struct server *server, const struct session *session) {
         for (size_t i = 0; i < TOLD_MAX; i++)
                 if (server->told[i].session == session)
-                        give_up(&server->told[i]);
+                        told_give_up(&server->told[i]);
 }

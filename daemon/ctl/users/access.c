@@ -15,7 +15,7 @@
 
 #define GROUPS_MAX 65536u /* the kernel's limit */
 
-static void read_groups(struct session *session) {
+static void access_read_groups(struct session *session) {
         socklen_t length = 64 * sizeof(gid_t);
 
         for (int i = 0; i < 2; i++) { /* a second time if there are more groups than expected */
@@ -38,7 +38,7 @@ void access_identify(struct session *session) {
         socklen_t length = sizeof(session->peer);
 
         getsockopt(session->fd, SOL_SOCKET, SO_PEERCRED, &session->peer, &length);
-        read_groups(session);
+        access_read_groups(session);
         session->process = process_of_peer(session->fd, session->peer.pid);
         session->authority = authority_of(&session->process);
 }
@@ -135,7 +135,7 @@ bool access_job(const struct session *session, const struct job *job) {
         return true;
 }
 
-static int unknown_dataset(const struct session *session, const char *name, struct why *why) {
+static int access_unknown_dataset(const struct session *session, const char *name, struct why *why) {
         const struct catalog_entry *entry;
         struct nearest nearest;
         char known[256] = "";
@@ -162,7 +162,7 @@ int access_find_dataset(const struct session *session, const char *name, struct 
         struct catalog_entry *entry = find_entry(session, name);
 
         if (!entry || (entry->is_path && !access_dataset(session, entry))) /* that root uses it is nobody's business */
-                return unknown_dataset(session, name, why);
+                return access_unknown_dataset(session, name, why);
         if (!access_dataset(session, entry))
                 return why_set(why, -EACCES,
                                "dataset: \"%s\" is for members of these groups: %s; ask for membership and log "

@@ -17,7 +17,7 @@
 #define STATUS_MAX (64u << 10) /* it lists the groups of a process before its capabilities */
 
 /* A file of a process: "1234" or "self". */
-static bool read_file(const char *process, const char *name, char *text, size_t size) {
+static bool authority_read_file(const char *process, const char *name, char *text, size_t size) {
         _cleanup_(closep) int fd = -1;
         size_t n_read = 0;
         char path[64];
@@ -62,7 +62,8 @@ static uint64_t needed_here(void) {
         char status[STATUS_MAX];
 
         if (!is_known)
-                is_known = read_file("1", "status", status, sizeof(status)) && find_set(status, "\nCapBnd:", &bounding);
+                is_known = authority_read_file("1", "status", status, sizeof(status)) &&
+                           find_set(status, "\nCapBnd:", &bounding);
         return is_known ? NEEDED & bounding : NEEDED;
 }
 
@@ -77,8 +78,8 @@ static bool is_in_our_namespace(const char *process) {
         snprintf(path, sizeof(path), "/proc/%s/ns/user", process);
         if (stat(path, &status) == 0)
                 return status.st_dev == ours.st_dev && status.st_ino == ours.st_ino;
-        return read_file(process, "uid_map", map, sizeof(map)) &&
-               read_file("self", "uid_map", our_map, sizeof(our_map)) && strcmp(map, our_map) == 0;
+        return authority_read_file(process, "uid_map", map, sizeof(map)) &&
+               authority_read_file("self", "uid_map", our_map, sizeof(our_map)) && strcmp(map, our_map) == 0;
 }
 
 struct authority authority_of(const struct process *process) {
@@ -89,7 +90,7 @@ struct authority authority_of(const struct process *process) {
         if (process->pid <= 0)
                 return none;
         snprintf(number, sizeof(number), "%d", (int)process->pid);
-        if (!read_file(number, "status", status, sizeof(status)))
+        if (!authority_read_file(number, "status", status, sizeof(status)))
                 return none;
         authority = authority_parse(status, needed_here());
         if (!authority.is_ours || !is_in_our_namespace(number) || process_has_ended(process))
@@ -100,5 +101,5 @@ struct authority authority_of(const struct process *process) {
 bool authority_is_seen(void) {
         char status[64];
 
-        return read_file("1", "status", status, sizeof(status));
+        return authority_read_file("1", "status", status, sizeof(status));
 }

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "daemon/base/machine/process.h"
+#include "daemon/base/machine/machine_process.h"
 
 struct authority {
         bool is_ours; /* it lives in our user namespace, and nothing keeps it from becoming root */

@@ -44,7 +44,7 @@ static void look_again(struct server *server) {
         event_add(server->turns_event, &(struct timeval){ .tv_usec = LOOK_US });
 }
 
-static void on_look(evutil_socket_t fd, short what, void *userdata) {
+static void turns_on_look(evutil_socket_t fd, short what, void *userdata) {
         struct server *server = userdata;
         struct session *session;
         bool some_wait = false;
@@ -72,7 +72,7 @@ bool turn_is_over(struct session *session) {
 }
 
 int turns_start(struct server *server) {
-        server->turns_event = event_new(server->options.base, -1, 0, on_look, server);
+        server->turns_event = event_new(server->options.base, -1, 0, turns_on_look, server);
         return server->turns_event ? 0 : -ENOMEM;
 }
 

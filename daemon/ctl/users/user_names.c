@@ -56,7 +56,7 @@ static void names_destroy(struct user_names *names) {
         free(names);
 }
 
-static struct known *find_wanted(struct user_names *names) {
+static struct known *user_names_find_wanted(struct user_names *names) {
         for (uint32_t i = 0; i < names->n_known; i++)
                 if (names->known[i].state == WANTED)
                         return &names->known[i];
@@ -71,7 +71,7 @@ static struct known *find_known(struct user_names *names, uid_t uid) {
 }
 
 /* Asks the system; may never return. */
-static void look_up(uid_t uid, char name[USER_NAME_SIZE]) {
+static void user_names_look_up(uid_t uid, char name[USER_NAME_SIZE]) {
         char *buffer = malloc(PASSWORD_BYTES);
         struct passwd entry, *found = NULL;
 
@@ -82,7 +82,7 @@ static void look_up(uid_t uid, char name[USER_NAME_SIZE]) {
         free(buffer);
 }
 
-static void take_name(struct user_names *names, uid_t uid, const char *name) {
+static void user_names_take_name(struct user_names *names, uid_t uid, const char *name) {
         struct known *known = find_known(names, uid);
 
         if (!known) /* its entry was replaced meanwhile */
@@ -101,7 +101,7 @@ static void *names_main(void *userdata) {
 
         pthread_mutex_lock(&names->lock);
         while (!names->is_ending) {
-                known = find_wanted(names);
+                known = user_names_find_wanted(names);
                 if (!known) {
                         pthread_cond_wait(&names->wanted, &names->lock);
                         continue;
@@ -109,11 +109,11 @@ static void *names_main(void *userdata) {
                 uid = known->uid;
                 names->is_looking = true;
                 pthread_mutex_unlock(&names->lock);
-                look_up(uid, name);
+                user_names_look_up(uid, name);
                 pthread_mutex_lock(&names->lock);
                 names->is_looking = false;
                 is_left = names->is_ending;
-                take_name(names, uid, name);
+                user_names_take_name(names, uid, name);
         }
         pthread_mutex_unlock(&names->lock);
         if (is_left)

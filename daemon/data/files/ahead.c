@@ -70,7 +70,7 @@ int ahead_next_file(struct ahead *ahead, struct stat *ret_status, struct why *wh
 }
 
 /* Room for n bytes; the last `kept` of those that are there become the first. */
-static int make_room(struct ahead *ahead, size_t n, size_t kept) {
+static int ahead_make_room(struct ahead *ahead, size_t n, size_t kept) {
         struct growing *copied = &ahead->copied;
 
         if (kept > 0)
@@ -84,7 +84,7 @@ static int make_room(struct ahead *ahead, size_t n, size_t kept) {
 
 /* Copies what does not lie together. Its windows are given up one by one, so it may be longer than the ring. */
 static int copy(struct ahead *ahead, uint64_t at, size_t n, size_t kept) {
-        int r = make_room(ahead, n, kept);
+        int r = ahead_make_room(ahead, n, kept);
 
         if (r < 0)
                 return r;

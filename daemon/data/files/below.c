@@ -30,7 +30,7 @@ void below_fini(struct below *below) {
 }
 
 /* What lies beside the files of many a dataset. */
-static bool is_bystander(const char *name) {
+static bool below_is_bystander(const char *name) {
         static const char *const ENDINGS[] = { ".md", ".json", ".txt", ".py", ".yaml", ".yml", ".crc" };
         size_t n = strlen(name);
 
@@ -44,7 +44,8 @@ static bool is_bystander(const char *name) {
 }
 
 /* 1, 0 or an errno with `why`. */
-static int is_folder(const struct searching *searching, int dir_fd, const struct dirent *entry, const char *path) {
+static int below_is_folder(const struct searching *searching, int dir_fd, const struct dirent *entry,
+                           const char *path) {
         struct stat status;
 
         if (entry->d_type != DT_LNK && entry->d_type != DT_UNKNOWN)
@@ -54,13 +55,13 @@ static int is_folder(const struct searching *searching, int dir_fd, const struct
         return errno == EXDEV ? why_errno(searching->why, -errno, "%s", path) : 0;
 }
 
-static int look_into(struct searching *searching, const char *path, unsigned depth);
+static int below_look_into(struct searching *searching, const char *path, unsigned depth);
 
 /* Positive outcome: enough was seen. */
 #define SEEN_ENOUGH 1
 
-static int look_at(struct searching *searching, int dir_fd, const struct dirent *entry, const char *folder,
-                   unsigned depth, bool *has_taken) {
+static int below_look_at(struct searching *searching, int dir_fd, const struct dirent *entry, const char *folder,
+                         unsigned depth, bool *has_taken) {
         char path[PATH_MAX];
         int n = snprintf(path, sizeof(path), "%s%s%s", folder, folder[0] ? "/" : "", entry->d_name), r;
 
@@ -70,19 +71,19 @@ static int look_at(struct searching *searching, int dir_fd, const struct dirent 
                 *has_taken = true;
                 return 0;
         }
-        r = is_folder(searching, dir_fd, entry, path);
+        r = below_is_folder(searching, dir_fd, entry, path);
         if (r > 0 && depth == LISTED_DEPTH_MAX)
                 searching->below->is_cut = true;
         if (r > 0)
-                return depth < LISTED_DEPTH_MAX ? look_into(searching, path, depth + 1) : 0;
-        if (r < 0 || is_bystander(entry->d_name))
+                return depth < LISTED_DEPTH_MAX ? below_look_into(searching, path, depth + 1) : 0;
+        if (r < 0 || below_is_bystander(entry->d_name))
                 return r;
         if (!searching->below->other[0])
                 snprintf(searching->below->other, sizeof(searching->below->other), "%.255s", path);
         return searching->is_alone ? SEEN_ENOUGH : 0;
 }
 
-static int look_into(struct searching *searching, const char *path, unsigned depth) {
+static int below_look_into(struct searching *searching, const char *path, unsigned depth) {
         struct below *below = searching->below;
         const struct dirent *entry;
         bool has_taken = false;
@@ -103,7 +104,7 @@ static int look_into(struct searching *searching, const char *path, unsigned dep
                 return why_errno(searching->why, r, "%s", path[0] ? path : "the folder itself");
         }
         for (errno = 0; r == 0 && (entry = readdir(dir)); errno = 0)
-                r = look_at(searching, dirfd(dir), entry, path, depth, &has_taken);
+                r = below_look_at(searching, dirfd(dir), entry, path, depth, &has_taken);
         if (r == 0 && errno != 0)
                 r = why_errno(searching->why, -errno, "%s: the folder cannot be read to its end", path);
         closedir(dir);
@@ -115,7 +116,7 @@ static int look_into(struct searching *searching, const char *path, unsigned dep
         return r;
 }
 
-static int by_name(const void *one, const void *other) {
+static int below_by_name(const void *one, const void *other) {
         return strcmp(*(const char *const *)one, *(const char *const *)other);
 }
 
@@ -125,7 +126,7 @@ int below_find(int root_fd, bool (*is_taken)(const char *name), bool is_alone, s
         struct searching searching = {
                 .root_fd = root_fd, .is_taken = is_taken, .is_alone = is_alone, .below = &below, .why = why
         };
-        int r = look_into(&searching, "", 0);
+        int r = below_look_into(&searching, "", 0);
         const char *path = (const char *)below.memory.bytes;
 
         below.paths = r < 0 ? NULL : calloc(below.n + 1, sizeof(*below.paths));
@@ -137,7 +138,7 @@ int below_find(int root_fd, bool (*is_taken)(const char *name), bool is_alone, s
         }
         for (size_t i = 0; i < below.n; i++, path += strlen(path) + 1)
                 below.paths[i] = path;
-        qsort(below.paths, below.n, sizeof(*below.paths), by_name);
+        qsort(below.paths, below.n, sizeof(*below.paths), below_by_name);
         *ret_below = below;
         return 0;
 }

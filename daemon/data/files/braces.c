@@ -32,7 +32,7 @@ struct range {
         bool is_letters;   /* the values are letters, of one case */
 };
 
-static int refuse(const struct expansion *expansion, int error, const char *what) {
+static int braces_refuse(const struct expansion *expansion, int error, const char *what) {
         return why_set(expansion->why, error, "%s: %s", expansion->pattern, what);
 }
 
@@ -62,7 +62,7 @@ static int expand_with(struct expansion *expansion, const char *text, const stru
         _cleanup_(freep) char *next = malloc(n_before + n_insert + n_after + 1);
 
         if (!next)
-                return refuse(expansion, -ENOMEM, "no memory for the names that it stands for");
+                return braces_refuse(expansion, -ENOMEM, "no memory for the names that it stands for");
         memcpy(next, text, n_before);
         memcpy(next + n_before, insert, n_insert);
         memcpy(next + n_before + n_insert, brace->end, n_after + 1);
@@ -93,7 +93,7 @@ static int expand_list(struct expansion *expansion, const char *text, const stru
 
 /* Reads decimal digits up to the end of the text or to "..": at most 18, so that nothing overflows. Returns NULL if
  * there are none. */
-static const char *read_number(const char *at, uint64_t *ret_number, unsigned *n_digits) {
+static const char *braces_read_number(const char *at, uint64_t *ret_number, unsigned *n_digits) {
         unsigned n = 0;
         bool has_zero = at[0] == '0' && at[1] >= '0' && at[1] <= '9';
 
@@ -110,13 +110,13 @@ static const char *skip_dots(const char *at) {
 }
 
 /* "..10}" or "}", after the ends of a range. */
-static bool read_step(const char *at, struct range *range) {
+static bool braces_read_step(const char *at, struct range *range) {
         unsigned n_digits = 0;
 
         range->step = 1;
         if (at && *at == '.') {
                 at = skip_dots(at);
-                at = at ? read_number(at, &range->step, &n_digits) : NULL;
+                at = at ? braces_read_number(at, &range->step, &n_digits) : NULL;
         }
         return at && *at == '}' && range->step > 0;
 }
@@ -135,27 +135,27 @@ static bool read_letters(const char *at, struct range *ret_range) {
                 return false;
         range.first = (uint64_t)at[0];
         range.last = (uint64_t)dots[0];
-        if (!read_step(dots + 1, &range))
+        if (!braces_read_step(dots + 1, &range))
                 return false;
         *ret_range = range;
         return true;
 }
 
 /* "0..9", "000..127", "0..90..10". If either end begins with a zero, the longer end gives the number of digits. */
-static bool read_range(const char *at, struct range *ret_range) {
+static bool braces_read_range(const char *at, struct range *ret_range) {
         struct range range = { .n_digits = 0 };
         const char *first = at, *last;
         size_t n_first, n_last;
 
-        at = read_number(at, &range.first, &range.n_digits);
+        at = braces_read_number(at, &range.first, &range.n_digits);
         n_first = at ? (size_t)(at - first) : 0;
         last = at = skip_dots(at);
         if (at)
-                at = read_number(at, &range.last, &range.n_digits);
+                at = braces_read_number(at, &range.last, &range.n_digits);
         n_last = at ? (size_t)(at - last) : 0;
         if (range.n_digits > 0)
                 range.n_digits = (unsigned)(n_first > n_last ? n_first : n_last);
-        if (!read_step(at, &range))
+        if (!braces_read_step(at, &range))
                 return false;
         *ret_range = range;
         return true;
@@ -181,7 +181,7 @@ static int expand_range(struct expansion *expansion, const char *text, const str
 
 /* ---- texts ----------------------------------------------------------------------------------------------------- */
 
-static int give(struct expansion *expansion, const char *text) {
+static int braces_give(struct expansion *expansion, const char *text) {
         size_t n = strlen(text) + 1;
 
         if (expansion->n_texts == BRACES_TEXTS_MAX || expansion->texts->n_bytes > BRACES_BYTES_MAX - n)
@@ -190,7 +190,7 @@ static int give(struct expansion *expansion, const char *text) {
                                "smaller range",
                                expansion->pattern, BRACES_TEXTS_MAX, BRACES_BYTES_MAX >> 20);
         if (growing_append(expansion->texts, text, n) < 0)
-                return refuse(expansion, -ENOMEM, "no memory for the names that it stands for");
+                return braces_refuse(expansion, -ENOMEM, "no memory for the names that it stands for");
         expansion->n_texts++;
         return 0;
 }
@@ -200,12 +200,12 @@ static int expand(struct expansion *expansion, const char *text) {
         struct range range;
 
         if (!strchr(text, '{'))
-                return give(expansion, text);
+                return braces_give(expansion, text);
         if (!find_brace(text, &brace)) /* cannot happen: check_balance() has passed */
-                return refuse(expansion, -EINVAL, "a brace that is not closed");
+                return braces_refuse(expansion, -EINVAL, "a brace that is not closed");
         if (brace.is_list)
                 return expand_list(expansion, text, &brace);
-        if (read_range(brace.begin + 1, &range) || read_letters(brace.begin + 1, &range))
+        if (braces_read_range(brace.begin + 1, &range) || read_letters(brace.begin + 1, &range))
                 return expand_range(expansion, text, &brace, &range);
         return why_set(
                 expansion->why, -EINVAL,
@@ -225,7 +225,7 @@ static int check_balance(const struct expansion *expansion) {
                         return why_set(expansion->why, -EINVAL, "%s: the brace at character %zu closes nothing",
                                        expansion->pattern, (size_t)(at - expansion->pattern) + 1);
         }
-        return depth == 0 ? 0 : refuse(expansion, -EINVAL, "a brace is not closed");
+        return depth == 0 ? 0 : braces_refuse(expansion, -EINVAL, "a brace is not closed");
 }
 
 int braces_expand(const char *pattern, struct growing *texts, size_t *n_texts, struct why *why) {

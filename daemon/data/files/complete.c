@@ -26,7 +26,7 @@ struct numbered {
         const char *rest; /* ".parquet" */
 };
 
-static bool read_digits(const char *text, size_t n, uint64_t *ret_number) {
+static bool complete_read_digits(const char *text, size_t n, uint64_t *ret_number) {
         uint64_t number = 0;
 
         if (n == 0 || n > DIGITS_MAX)
@@ -43,7 +43,7 @@ static bool is_digit(char c) {
 
 /* "1-of-3" or "1of3", from the "o" on. Folders count only as "x-1-of-3": others are called so for other reasons, such
  * as "run_1_of_3". */
-static bool read_around(const char *name, const char *of, struct numbered *ret_numbered) {
+static bool complete_read_around(const char *name, const char *of, struct numbered *ret_numbered) {
         bool is_spaced = of > name && (of[-1] == '-' || of[-1] == '_');
         const char *begin = is_spaced ? of - 1 : of, *end = of + 2, *digits;
         size_t n_after;
@@ -62,17 +62,17 @@ static bool read_around(const char *name, const char *of, struct numbered *ret_n
                                            .rest = end + n_after };
         return digits > name && strchr("-_.", digits[-1]) &&
                ((ret_numbered->is_usual && digits[-1] == '-') || !strchr(end, '/')) &&
-               read_digits(digits, (size_t)(begin - digits), &ret_numbered->number) &&
-               read_digits(end, n_after, &ret_numbered->total) && ret_numbered->number <= ret_numbered->total;
+               complete_read_digits(digits, (size_t)(begin - digits), &ret_numbered->number) &&
+               complete_read_digits(end, n_after, &ret_numbered->total) && ret_numbered->number <= ret_numbered->total;
 }
 
 /* The last such place of the name counts. */
-static bool read_name(const char *name, struct numbered *ret_numbered) {
+static bool complete_read_name(const char *name, struct numbered *ret_numbered) {
         struct numbered numbered;
         bool is_numbered = false;
 
         for (const char *at = name; (at = strpbrk(at, "oO")); at++) {
-                if (strncasecmp(at, "of", 2) != 0 || !read_around(name, at, &numbered))
+                if (strncasecmp(at, "of", 2) != 0 || !complete_read_around(name, at, &numbered))
                         continue;
                 *ret_numbered = numbered;
                 is_numbered = true;
@@ -127,7 +127,7 @@ static int check_set(const struct numbered *set, size_t n, struct why *why) {
                        n_missing > SHOWN_MAX ? ", ..." : "", n_missing == 1 ? "it" : "them");
 }
 
-static const char *base_of(const char *name) {
+static const char *complete_base_of(const char *name) {
         const char *slash = strrchr(name, '/');
 
         return slash ? slash + 1 : name;
@@ -137,10 +137,10 @@ size_t files_sequence(const char *const *names, size_t n) {
         uint64_t number, before = 0;
 
         for (size_t i = 0; i < n; i++) {
-                const char *base = base_of(names[i]);
+                const char *base = complete_base_of(names[i]);
 
                 if (strspn(base, "0123456789") != SEQUENCE || base[SEQUENCE] != '-' ||
-                    !read_digits(base, SEQUENCE, &number) || (i > 0 && number <= before))
+                    !complete_read_digits(base, SEQUENCE, &number) || (i > 0 && number <= before))
                         return 0;
                 before = number;
         }
@@ -155,7 +155,8 @@ int files_check_complete(const char *const *names, size_t n, struct why *why) {
         if (!files)
                 return why_set(why, -ENOMEM, "no memory for the names of its files");
         for (size_t i = 0; i < n; i++)
-                n_files += read_name(n_before ? base_of(names[i]) + n_before : names[i], &files[n_files]);
+                n_files += complete_read_name(n_before ? complete_base_of(names[i]) + n_before : names[i],
+                                              &files[n_files]);
         qsort(files, n_files, sizeof(*files), by_number);
         for (size_t begin = 0, end; begin < n_files && r == 0; begin = end) {
                 for (end = begin + 1; end < n_files && compare_sets(&files[begin], &files[end]) == 0;)

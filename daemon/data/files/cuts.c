@@ -76,7 +76,7 @@ struct cuts_job {
 
 /* ---- work ------------------------------------------------------------------------------------------------------ */
 
-static struct cut_file *file_at(struct cuts *cuts, size_t idx_file) {
+static struct cut_file *cuts_file_at(struct cuts *cuts, size_t idx_file) {
         return &cuts->files[idx_file % N_FILES];
 }
 
@@ -87,7 +87,7 @@ static uint64_t file_bytes(const struct cut_file *file) {
 /* The first file that has a piece left to begin; NULL if there is none yet. */
 static struct cut_file *file_to_cut(struct cuts *cuts) {
         for (; cuts->cutting < cuts->n_opened; cuts->cutting++) {
-                struct cut_file *file = file_at(cuts, cuts->cutting);
+                struct cut_file *file = cuts_file_at(cuts, cuts->cutting);
 
                 if (!file->is_done || file->error < 0)
                         return NULL;
@@ -106,7 +106,7 @@ static bool may_open(const struct cuts *cuts) {
                cuts->n_opened < (cuts->is_started ? cuts->current + N_FILES : 1);
 }
 
-static bool take_job(struct cuts *cuts, struct cuts_job *ret_job) {
+static bool cuts_take_job(struct cuts *cuts, struct cuts_job *ret_job) {
         struct cut_file *file = cuts->is_started && has_slot(cuts) ? file_to_cut(cuts) : NULL;
         struct cut_slot *slot;
 
@@ -133,8 +133,8 @@ static bool take_job(struct cuts *cuts, struct cuts_job *ret_job) {
         return true;
 }
 
-static void open_file(struct cuts *cuts, size_t idx_file, int64_t *settled_ns) {
-        struct cut_file *file = file_at(cuts, idx_file);
+static void cuts_open_file(struct cuts *cuts, size_t idx_file, int64_t *settled_ns) {
+        struct cut_file *file = cuts_file_at(cuts, idx_file);
         struct stat status = { 0 };
         struct why why = { 0 };
         int fd;
@@ -162,7 +162,7 @@ static void set_state(struct cuts *cuts, uint64_t number, uint8_t after) {
         pthread_cond_broadcast(&cuts->has_state);
 }
 
-static void do_job(struct cuts *cuts, const struct cuts_job *job, int64_t *settled_ns) {
+static void cuts_do_job(struct cuts *cuts, const struct cuts_job *job, int64_t *settled_ns) {
         if (job->slot) {
                 struct cut_slot *slot = &cuts->slots[job->slot->cut.idx_slot];
 
@@ -172,7 +172,7 @@ static void do_job(struct cuts *cuts, const struct cuts_job *job, int64_t *settl
                 set_state(cuts, slot->cut.number, CUTS_STATES);
                 slot->is_done = true;
         } else {
-                open_file(cuts, job->idx_file, settled_ns);
+                cuts_open_file(cuts, job->idx_file, settled_ns);
         }
         pthread_cond_signal(&cuts->has_ended);
 }
@@ -195,7 +195,7 @@ uint8_t cuts_state(struct cuts *cuts, const struct cut *cut, const uint8_t after
 
 /* ---- threads --------------------------------------------------------------------------------------------------- */
 
-static void *look_on(void *userdata) {
+static void *cuts_look_on(void *userdata) {
         struct cuts *cuts = userdata;
         int64_t settled_ns = 0;
         struct cuts_job job;
@@ -203,8 +203,8 @@ static void *look_on(void *userdata) {
         indexing_join(cuts->indexing);
         pthread_mutex_lock(&cuts->lock);
         while (!cuts->is_stopped) {
-                if (take_job(cuts, &job))
-                        do_job(cuts, &job, &settled_ns);
+                if (cuts_take_job(cuts, &job))
+                        cuts_do_job(cuts, &job, &settled_ns);
                 else
                         pthread_cond_wait(&cuts->has_work, &cuts->lock);
         }
@@ -225,19 +225,19 @@ uint32_t cuts_threads(void) {
 }
 
 /* Is there more work than the caller's own next piece? */
-static bool is_work(struct cuts *cuts) {
+static bool cuts_is_work(struct cuts *cuts) {
         const struct cut_file *file = file_to_cut(cuts);
 
         return may_open(cuts) || (file && file_bytes(file) - file->at > cuts->limits.cut_bytes);
 }
 
 /* With the lock held, which is given back meanwhile: starting takes its time. */
-static void start_threads(struct cuts *cuts) {
-        while (cuts->is_started && cuts->n_threads + 1 < cuts->n_threads_max && is_work(cuts)) {
+static void cuts_start_threads(struct cuts *cuts) {
+        while (cuts->is_started && cuts->n_threads + 1 < cuts->n_threads_max && cuts_is_work(cuts)) {
                 int r;
 
                 pthread_mutex_unlock(&cuts->lock);
-                r = thread_start(&cuts->threads[cuts->n_threads], "index", look_on, cuts);
+                r = thread_start(&cuts->threads[cuts->n_threads], "index", cuts_look_on, cuts);
                 pthread_mutex_lock(&cuts->lock);
                 if (r == 0)
                         cuts->n_threads++;
@@ -247,15 +247,15 @@ static void start_threads(struct cuts *cuts) {
 }
 
 /* Works until *is_done, or waits if there is no work. With the lock held. */
-static void work_until(struct cuts *cuts, const bool *is_done) {
+static void cuts_work_until(struct cuts *cuts, const bool *is_done) {
         struct cuts_job job;
 
         while (!*is_done) {
-                start_threads(cuts); /* gives the lock back, so *is_done is looked at after it */
+                cuts_start_threads(cuts); /* gives the lock back, so *is_done is looked at after it */
                 if (*is_done)
                         break;
-                if (take_job(cuts, &job))
-                        do_job(cuts, &job, &cuts->settled_ns);
+                if (cuts_take_job(cuts, &job))
+                        cuts_do_job(cuts, &job, &cuts->settled_ns);
                 else
                         pthread_cond_wait(&cuts->has_ended, &cuts->lock);
         }
@@ -301,7 +301,7 @@ void cuts_free(struct cuts *cuts) {
 }
 
 void cuts_start(struct cuts *cuts, uint64_t first) {
-        struct cut_file *file = file_at(cuts, 0);
+        struct cut_file *file = cuts_file_at(cuts, 0);
         uint32_t n = cuts_threads();
 
         pthread_mutex_lock(&cuts->lock);
@@ -316,7 +316,7 @@ void cuts_start(struct cuts *cuts, uint64_t first) {
 /* ---- what the caller asks for ---------------------------------------------------------------------------------- */
 
 int cuts_file(struct cuts *cuts, size_t idx, int *ret_fd, struct stat *ret_status, struct why *why) {
-        struct cut_file *file = file_at(cuts, idx), *before = file_at(cuts, cuts->current);
+        struct cut_file *file = cuts_file_at(cuts, idx), *before = cuts_file_at(cuts, cuts->current);
         int r;
 
         assert(idx == cuts->current || idx == cuts->current + 1);
@@ -330,7 +330,7 @@ int cuts_file(struct cuts *cuts, size_t idx, int *ret_fd, struct stat *ret_statu
                         cuts->cutting = idx;
                 pthread_cond_broadcast(&cuts->has_work);
         }
-        work_until(cuts, &file->is_done);
+        cuts_work_until(cuts, &file->is_done);
         r = file->error;
         if (r < 0) {
                 *why = file->why;
@@ -344,14 +344,14 @@ int cuts_file(struct cuts *cuts, size_t idx, int *ret_fd, struct stat *ret_statu
 
 int cuts_next(struct cuts *cuts, struct cut *ret_cut) {
         struct cut_slot *slot = &cuts->slots[cuts->n_taken % cuts->n_slots];
-        const struct cut_file *file = file_at(cuts, cuts->current);
+        const struct cut_file *file = cuts_file_at(cuts, cuts->current);
         int r = 0;
 
         pthread_mutex_lock(&cuts->lock);
         if (cuts->n_taken == cuts->n_begun ? file->at == file_bytes(file) : slot->cut.idx_file > cuts->current)
                 r = CUTS_END;
         if (r == 0) {
-                work_until(cuts, &slot->is_done);
+                cuts_work_until(cuts, &slot->is_done);
                 *ret_cut = slot->cut;
         }
         pthread_mutex_unlock(&cuts->lock);

@@ -24,9 +24,9 @@ struct globbing {
         struct why *why;
 };
 
-static int visit(struct globbing *globbing, const char *path, const char *pattern, unsigned depth);
+static int globs_visit(struct globbing *globbing, const char *path, const char *pattern, unsigned depth);
 
-static int add_file(struct globbing *globbing, const char *path, struct growing *list, size_t *n) {
+static int globs_add_file(struct globbing *globbing, const char *path, struct growing *list, size_t *n) {
         if (*n == NAMES_MAX && list == &globbing->hidden)
                 return 0; /* more than are told of */
         if (*n == NAMES_MAX)
@@ -39,18 +39,18 @@ static int add_file(struct globbing *globbing, const char *path, struct growing 
 }
 
 /* What matches the first component: a folder if others follow, else a file. */
-static int enter(struct globbing *globbing, const char *path, const char *rest, unsigned depth) {
+static int globs_enter(struct globbing *globbing, const char *path, const char *rest, unsigned depth) {
         struct stat status;
 
         if (beneath_stat(globbing->root_fd, path, &status) < 0)
                 return errno == EXDEV ? why_errno(globbing->why, -EXDEV, "%s/%s", globbing->root, path) : 0;
         if (rest)
-                return S_ISDIR(status.st_mode) ? visit(globbing, path, rest, depth + 1) : 0;
-        return S_ISREG(status.st_mode) ? add_file(globbing, path, &globbing->found, &globbing->n_found) : 0;
+                return S_ISDIR(status.st_mode) ? globs_visit(globbing, path, rest, depth + 1) : 0;
+        return S_ISREG(status.st_mode) ? globs_add_file(globbing, path, &globbing->found, &globbing->n_found) : 0;
 }
 
 /* A link to a folder is none: one that leads back would make ** endless. */
-static bool is_folder(int dir_fd, const char *name) {
+static bool globs_is_folder(int dir_fd, const char *name) {
         struct stat status;
 
         return fstatat(dir_fd, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode);
@@ -65,18 +65,21 @@ static int match_entry(struct globbing *globbing, int dir_fd, const char *path, 
         if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || n >= sizeof(component) ||
             (size_t)snprintf(inner, sizeof(inner), "%s%s%s", path, path[0] ? "/" : "", name) >= sizeof(inner))
                 return 0;
-        if (n == 2 && strncmp(pattern, "**", 2) == 0) /* one folder more; none at all is tried by visit() */
-                return name[0] != '.' && is_folder(dir_fd, name) ? visit(globbing, inner, pattern, depth + 1) : 0;
+        if (n == 2 && strncmp(pattern, "**", 2) == 0) /* one folder more; none at all is tried by globs_visit() */
+                return name[0] != '.' && globs_is_folder(dir_fd, name)
+                               ? globs_visit(globbing, inner, pattern, depth + 1)
+                               : 0;
         memcpy(component, pattern, n);
         component[n] = '\0';
         if (fnmatch(component, name, FNM_PERIOD) == 0)
-                return enter(globbing, inner, rest, depth);
-        return !rest && fnmatch(component, name, 0) == 0 && !is_folder(dir_fd, name)
-                       ? add_file(globbing, inner, &globbing->hidden, &globbing->n_hidden)
+                return globs_enter(globbing, inner, rest, depth);
+        return !rest && fnmatch(component, name, 0) == 0 && !globs_is_folder(dir_fd, name)
+                       ? globs_add_file(globbing, inner, &globbing->hidden, &globbing->n_hidden)
                        : 0;
 }
 
-static int read_folder(struct globbing *globbing, DIR *folder, const char *path, const char *pattern, unsigned depth) {
+static int globs_read_folder(struct globbing *globbing, DIR *folder, const char *path, const char *pattern,
+                             unsigned depth) {
         for (;;) {
                 const struct dirent *entry;
                 int r;
@@ -93,14 +96,14 @@ static int read_folder(struct globbing *globbing, DIR *folder, const char *path,
         }
 }
 
-static int visit(struct globbing *globbing, const char *path, const char *pattern, unsigned depth) {
+static int globs_visit(struct globbing *globbing, const char *path, const char *pattern, unsigned depth) {
         DIR *folder;
         int r = 0, fd;
 
         if (depth > DEPTH_MAX)
                 return 0;
         if (strncmp(pattern, "**/", 3) == 0)
-                r = visit(globbing, path, pattern + 3, depth + 1);
+                r = globs_visit(globbing, path, pattern + 3, depth + 1);
         if (r < 0)
                 return r;
         fd = beneath_open(globbing->root_fd, path[0] ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -110,12 +113,12 @@ static int visit(struct globbing *globbing, const char *path, const char *patter
                 closep(&fd);
                 return r;
         }
-        r = read_folder(globbing, folder, path, strcmp(pattern, "**") == 0 ? "*" : pattern, depth);
+        r = globs_read_folder(globbing, folder, path, strcmp(pattern, "**") == 0 ? "*" : pattern, depth);
         closedir(folder);
         return r;
 }
 
-static int by_name(const void *one, const void *other) {
+static int globs_by_name(const void *one, const void *other) {
         return strcmp(*(const char *const *)one, *(const char *const *)other);
 }
 
@@ -128,7 +131,7 @@ static int append_sorted(const struct growing *found, size_t n, struct growing *
                 return -ENOMEM;
         for (size_t i = 0; i < n; i++, at += strlen(at) + 1)
                 sorted[i] = at;
-        qsort(sorted, n, sizeof(*sorted), by_name);
+        qsort(sorted, n, sizeof(*sorted), globs_by_name);
         for (size_t i = 0; i < n; i++) {
                 if (i > 0 && strcmp(sorted[i - 1], sorted[i]) == 0)
                         continue;
@@ -142,7 +145,7 @@ static int append_sorted(const struct growing *found, size_t n, struct growing *
 int globs_expand(int root_fd, const char *root, const char *pattern, struct growing *texts, size_t *n_names,
                  uint32_t *n_hidden, struct why *why) {
         struct globbing globbing = { .root_fd = root_fd, .root = root, .why = why };
-        int r = visit(&globbing, "", pattern, 0);
+        int r = globs_visit(&globbing, "", pattern, 0);
         size_t n = 0;
 
         if (r == 0 && globbing.n_found == 0)

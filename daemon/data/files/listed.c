@@ -44,7 +44,7 @@ int listed_end(struct listed *listed) {
         return 0;
 }
 
-static int by_name(const void *one, const void *other) {
+static int listed_by_name(const void *one, const void *other) {
         return strcmp(*(const char *const *)one, *(const char *const *)other);
 }
 
@@ -52,7 +52,7 @@ static int by_name(const void *one, const void *other) {
 
 /* A folder that is called as a file is taken, too, and refused when it is opened: without it this would be another
  * dataset. Where only folders are called so, as by Spark, the files are in them. */
-static int gather(struct listed *listed, DIR *dir, bool (*is_taken)(const char *name)) {
+static int listed_gather(struct listed *listed, DIR *dir, bool (*is_taken)(const char *name)) {
         const struct dirent *entry;
         size_t n_files = 0;
         int r = 0;
@@ -72,7 +72,7 @@ static int gather(struct listed *listed, DIR *dir, bool (*is_taken)(const char *
         if (r == 0)
                 r = listed_end(listed);
         if (r == 0)
-                qsort(listed->names, listed->n, sizeof(*listed->names), by_name);
+                qsort(listed->names, listed->n, sizeof(*listed->names), listed_by_name);
         return r;
 }
 
@@ -113,7 +113,7 @@ int listed_folder(struct listed *listed, int root_fd, const char *root, const ch
                 return r < 0 ? r : 0;
         fd = beneath_open(root_fd, part[0] ? part : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         dir = fd < 0 ? NULL : fdopendir(fd);
-        r = dir ? gather(listed, dir, is_taken) : -errno;
+        r = dir ? listed_gather(listed, dir, is_taken) : -errno;
         if (dir)
                 closedir(dir);
         else

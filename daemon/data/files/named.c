@@ -42,29 +42,29 @@ static struct part *part_at(const struct naming *naming, size_t i) {
         return (struct part *)(void *)naming->parts.bytes + i;
 }
 
-static int no_memory(const struct naming *naming) {
+static int named_no_memory(const struct naming *naming) {
         return why_set(naming->why, -ENOMEM, "%s: no memory for the names of its files", naming->path);
 }
 
 /* ---- parts ----------------------------------------------------------------------------------------------------- */
 
-static bool is_regular(const char *path) {
+static bool named_is_regular(const char *path) {
         struct stat status;
 
         return stat(path, &status) == 0 && S_ISREG(status.st_mode);
 }
 
-static int add_part(struct naming *naming, const char *text, bool is_exact) {
+static int named_add_part(struct naming *naming, const char *text, bool is_exact) {
         const struct part part = { .text = text, .is_exact = is_exact };
 
         if (growing_append(&naming->parts, &part, sizeof(part)) < 0)
-                return no_memory(naming);
+                return named_no_memory(naming);
         naming->n_parts++;
         return 0;
 }
 
 /* The parts of a list; divides the text. */
-static int add_list(struct naming *naming, char *text, bool is_exact) {
+static int named_add_list(struct naming *naming, char *text, bool is_exact) {
         int r = 0;
 
         for (char *part = text, *end = NULL; part && r == 0; part = end) {
@@ -73,7 +73,8 @@ static int add_list(struct naming *naming, char *text, bool is_exact) {
                         *end = '\0';
                         end += strlen(FILES_JOINT);
                 }
-                r = add_part(naming, part, is_exact || (strpbrk(part, "{" GLOB_CHARACTERS) && is_regular(part)));
+                r = named_add_part(naming, part,
+                                   is_exact || (strpbrk(part, "{" GLOB_CHARACTERS) && named_is_regular(part)));
         }
         if (r == 0)
                 part_at(naming, naming->n_parts - 1)->is_last = true;
@@ -104,12 +105,12 @@ static int add_merged(struct naming *naming, char *text) {
                 while (end > text && (end[-1] == ' ' || end[-1] == '\t'))
                         end--;
                 *end = '\0';
-                r = add_list(naming, text, is_regular(text));
+                r = named_add_list(naming, text, named_is_regular(text));
         }
         return r;
 }
 
-static int check_part(const struct naming *naming, const char *part) {
+static int named_check_part(const struct naming *naming, const char *part) {
         if (part[0] == '\0')
                 return why_set(naming->why, -EINVAL,
                                "%s: a part of it, or of what is merged with it, is empty; write " FILES_JOINT
@@ -125,7 +126,7 @@ static int check_part(const struct naming *naming, const char *part) {
 /* ---- the root -------------------------------------------------------------------------------------------------- */
 
 /* The folder of a part, before its first brace, with its slash: its length. */
-static size_t folder_length(const struct part *part) {
+static size_t named_folder_length(const struct part *part) {
         size_t n = part->is_exact ? strlen(part->text) : strcspn(part->text, "{" GLOB_CHARACTERS);
 
         while (n > 0 && part->text[n - 1] != '/')
@@ -136,11 +137,11 @@ static size_t folder_length(const struct part *part) {
 /* The deepest folder that holds all parts, with its slash: its length in each of them. */
 static size_t common_length(const struct naming *naming) {
         const char *first = part_at(naming, 0)->text;
-        size_t n = folder_length(part_at(naming, 0));
+        size_t n = named_folder_length(part_at(naming, 0));
 
         for (size_t i = 1; i < naming->n_parts; i++) {
                 const struct part *part = part_at(naming, i);
-                size_t n_folder = folder_length(part), n_same = 0;
+                size_t n_folder = named_folder_length(part), n_same = 0;
 
                 while (n_same < n && n_same < n_folder && part->text[n_same] == first[n_same])
                         n_same++;
@@ -170,7 +171,7 @@ static int add_matching(struct naming *naming, const char *name) {
         _cleanup_(closep) int root_fd = -1;
         const char *at;
         size_t n = 0;
-        int r = folder ? braces_expand(name, &all, &n, naming->why) : no_memory(naming);
+        int r = folder ? braces_expand(name, &all, &n, naming->why) : named_no_memory(naming);
 
         if (r == 0)
                 r = root_fd = beneath_root(folder, naming->follows_links, naming->why);
@@ -180,14 +181,14 @@ static int add_matching(struct naming *naming, const char *name) {
         return r < 0 ? r : 0;
 }
 
-static int add_names(struct naming *naming, struct part *part, size_t n_root) {
+static int named_add_names(struct naming *naming, struct part *part, size_t n_root) {
         const char *name = part->text + n_root;
         size_t n_before = naming->n_names;
         int r;
 
         if (part->is_exact) {
                 if (growing_append(&naming->texts, name, strlen(name) + 1) < 0)
-                        return no_memory(naming);
+                        return named_no_memory(naming);
                 naming->n_names++;
         } else {
                 r = strpbrk(name, GLOB_CHARACTERS) ? add_matching(naming, name)
@@ -200,7 +201,7 @@ static int add_names(struct naming *naming, struct part *part, size_t n_root) {
 }
 
 /* Each list stands for as many files as the first one. */
-static int check_lists(const struct naming *naming, size_t *ret_n_names, size_t *ret_n_merged) {
+static int named_check_lists(const struct naming *naming, size_t *ret_n_names, size_t *ret_n_merged) {
         size_t n_of_first = 0, n_of_list = 0, n_lists = 0;
 
         for (size_t i = 0, begin = 0; i < naming->n_parts; i++) {
@@ -235,7 +236,7 @@ static void join_slashes(char *name) {
         *to = '\0';
 }
 
-static int check_name(const char *root, const char *name, struct why *why) {
+static int named_check_name(const char *root, const char *name, struct why *why) {
         if (name[0] == '\0' || !index_is_inner_path(name))
                 return why_set(why, -EINVAL,
                                "%s: the pattern stands for \"%s\"; after its first brace it names files, "
@@ -246,17 +247,17 @@ static int check_name(const char *root, const char *name, struct why *why) {
         return 0;
 }
 
-static int by_name(const void *one, const void *other) {
+static int named_by_name(const void *one, const void *other) {
         return strcmp(*(const char *const *)one, *(const char *const *)other);
 }
 
-static int check_twice(const struct naming *naming, const char *const *names) {
+static int named_check_twice(const struct naming *naming, const char *const *names) {
         _cleanup_(freep) const char **sorted = calloc(naming->n_names, sizeof(*sorted));
 
         if (!sorted)
-                return no_memory(naming);
+                return named_no_memory(naming);
         memcpy(sorted, names, naming->n_names * sizeof(*sorted));
-        qsort(sorted, naming->n_names, sizeof(*sorted), by_name);
+        qsort(sorted, naming->n_names, sizeof(*sorted), named_by_name);
         for (size_t i = 1; i < naming->n_names; i++)
                 if (strcmp(sorted[i - 1], sorted[i]) == 0)
                         return why_set(naming->why, -EINVAL, "%s: the path names %s twice", naming->path, sorted[i]);
@@ -267,16 +268,16 @@ static int check_twice(const struct naming *naming, const char *const *names) {
 static int take_texts(struct naming *naming, struct files *ret_files) {
         const char **names = calloc(naming->n_names, sizeof(*names)), *root = (const char *)naming->texts.bytes;
         char *at = (char *)naming->texts.bytes;
-        int r = names ? 0 : no_memory(naming);
+        int r = names ? 0 : named_no_memory(naming);
 
         for (size_t i = 0; i < naming->n_names && r == 0; i++)
                 names[i] = at += strlen(at) + 1;
         for (size_t i = 0; i < naming->n_names && r == 0; i++) {
                 join_slashes((char *)(uintptr_t)names[i]);
-                r = check_name(root, names[i], naming->why);
+                r = named_check_name(root, names[i], naming->why);
         }
         if (r == 0)
-                r = check_twice(naming, names);
+                r = named_check_twice(naming, names);
         if (r < 0) {
                 free(names);
                 return r;
@@ -290,22 +291,22 @@ static int take_texts(struct naming *naming, struct files *ret_files) {
         return 0;
 }
 
-static int find_names(struct naming *naming, struct files *ret_files) {
+static int named_find_names(struct naming *naming, struct files *ret_files) {
         struct files files = { 0 };
         size_t n_root;
         int r = 0;
 
         for (size_t i = 0; i < naming->n_parts && naming->n_parts > 1 && r == 0; i++)
-                r = check_part(naming, part_at(naming, i)->text);
+                r = named_check_part(naming, part_at(naming, i)->text);
         if (r < 0)
                 return r;
         n_root = common_length(naming);
         if (add_root(naming, n_root) < 0)
-                return no_memory(naming);
+                return named_no_memory(naming);
         for (size_t i = 0; i < naming->n_parts && r == 0; i++)
-                r = add_names(naming, part_at(naming, i), n_root);
+                r = named_add_names(naming, part_at(naming, i), n_root);
         if (r == 0)
-                r = check_lists(naming, &files.n_names, &files.n_merged);
+                r = named_check_lists(naming, &files.n_names, &files.n_merged);
         if (r == 0)
                 r = take_texts(naming, &files);
         if (r == 0)
@@ -317,9 +318,9 @@ int named_find(const char *path, bool is_exact, const char *merge, bool follows_
                struct why *why) {
         _cleanup_(freep) char *text = strdup(path), *merged = strdup(merge ? merge : "");
         _cleanup_(naming_fini) struct naming naming = { .path = path, .follows_links = follows_links, .why = why };
-        int r = text && merged ? add_list(&naming, text, is_exact) : no_memory(&naming);
+        int r = text && merged ? named_add_list(&naming, text, is_exact) : named_no_memory(&naming);
 
         if (r == 0 && merge)
                 r = add_merged(&naming, merged);
-        return r < 0 ? r : find_names(&naming, ret_files);
+        return r < 0 ? r : named_find_names(&naming, ret_files);
 }

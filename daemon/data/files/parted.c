@@ -55,7 +55,7 @@ static void look_at_next(struct looking *looking) {
         pthread_cond_signal(&looking->has_ended);
 }
 
-static void *look_on(void *userdata) {
+static void *parted_look_on(void *userdata) {
         struct looking *looking = userdata;
 
         indexing_join(looking->indexing);
@@ -92,7 +92,7 @@ uint64_t parted_pieces(uint64_t n_files) {
 
 /* The caller's next piece, which is looked at if another thread has begun it. With the lock held, which is given back
  * meanwhile. */
-static int take_next(struct looking *looking) {
+static int parted_take_next(struct looking *looking) {
         const struct parted *parted = looking->parted;
         bool is_patient = PARTED_LIMITS.is_patient && looking->n_threads > 0;
         uint64_t piece = looking->n_taken;
@@ -122,20 +122,20 @@ static int take_next(struct looking *looking) {
         return r;
 }
 
-static void start_threads(struct looking *looking) {
+static void parted_start_threads(struct looking *looking) {
         uint32_t n = looking->parted->look ? parted_threads() : 1;
 
         looking->n_places = 2 * n;
         if (n > looking->parted->n)
                 n = (uint32_t)looking->parted->n;
         for (uint32_t i = 1; i < n; i++) {
-                if (thread_start(&looking->threads[looking->n_threads], "index", look_on, looking) < 0)
+                if (thread_start(&looking->threads[looking->n_threads], "index", parted_look_on, looking) < 0)
                         return; /* there is a limit on threads: fewer only take longer */
                 looking->n_threads++;
         }
 }
 
-static void end_threads(struct looking *looking) {
+static void parted_end_threads(struct looking *looking) {
         pthread_mutex_lock(&looking->lock);
         atomic_store(&looking->is_over, true);
         pthread_cond_broadcast(&looking->has_work);
@@ -158,12 +158,12 @@ int parted_run(const struct parted *parted) {
         pthread_mutex_init(&looking->lock, NULL);
         pthread_cond_init(&looking->has_work, NULL);
         pthread_cond_init(&looking->has_ended, NULL);
-        start_threads(looking);
+        parted_start_threads(looking);
         pthread_mutex_lock(&looking->lock);
         while (r == 0 && looking->n_taken < parted->n)
-                r = take_next(looking);
+                r = parted_take_next(looking);
         pthread_mutex_unlock(&looking->lock);
-        end_threads(looking);
+        parted_end_threads(looking);
         pthread_cond_destroy(&looking->has_ended);
         pthread_cond_destroy(&looking->has_work);
         pthread_mutex_destroy(&looking->lock);

@@ -21,7 +21,7 @@ struct finding {
         struct why *why;
 };
 
-static int list(const struct finding *finding, const char *part) {
+static int shards_list(const struct finding *finding, const char *part) {
         const struct shards_kind *kind = finding->kind;
         int r = listed_folder(finding->listed, finding->root_fd, finding->root, part, kind->is_taken,
                               finding->settled_ns, finding->why);
@@ -33,9 +33,9 @@ static int list(const struct finding *finding, const char *part) {
 }
 
 /* Looks into one folder. There may be no file of the split here, but in another folder. */
-static int look_into(const struct finding *finding, const char *part, const char *split) {
+static int shards_look_into(const struct finding *finding, const char *part, const char *split) {
         struct listed *listed = finding->listed;
-        int r = list(finding, part);
+        int r = shards_list(finding, part);
 
         return r == 0 && (split || !finding->kind->is_of_several)
                        ? splits_choose(finding->root, split, listed->names, &listed->n, finding->why)
@@ -104,7 +104,7 @@ static int look_below(const struct finding *finding, const char *split) {
                 if (strcmp(last_word(below.paths[i]), split) == 0 && n_named++ == 0)
                         only = below.paths[i];
         if (n_named == 1)
-                return look_into(finding, only, NULL);
+                return shards_look_into(finding, only, NULL);
         if (below.n > 1)
                 return refuse_folders(finding, &below);
         if (below.n == 1 && below.is_cut)
@@ -112,21 +112,21 @@ static int look_below(const struct finding *finding, const char *split) {
                                "%s: has %ss in %s, and more folders than are looked into for others; choose one in the "
                                "path, as in %s/%s",
                                finding->root, finding->kind->what, below.paths[0], finding->root, below.paths[0]);
-        return below.n == 1 ? look_into(finding, below.paths[0], split) : 0;
+        return below.n == 1 ? shards_look_into(finding, below.paths[0], split) : 0;
 }
 
 /* ---- all ------------------------------------------------------------------------------------------------------- */
 
 static const char *const BASES[] = { "", "data" };
 
-static int refuse(const struct finding *finding, const char *split) {
+static int shards_refuse(const struct finding *finding, const char *split) {
         const struct listed *listed = finding->listed;
         char splits[256] = "", last[PATH_MAX];
         const char *const parts[] = { BASES[0], BASES[1], last };
 
         strcpy(last, listed->part);
         for (size_t i = 0; i < ARRAY_SIZE(parts) && split && !splits[0]; i++)
-                if (list(finding, parts[i]) == 0)
+                if (shards_list(finding, parts[i]) == 0)
                         splits_list(listed->names, listed->n, splits, sizeof(splits));
         if (splits[0])
                 return why_set(finding->why, -ENOENT, "%s: has no split \"%s\"; choose one of: %s", finding->root,
@@ -141,23 +141,23 @@ static int refuse(const struct finding *finding, const char *split) {
                        finding->kind->what, finding->kind->path);
 }
 
-static int find_in_folder(const struct finding *finding, const char *split) {
+static int shards_find_in_folder(const struct finding *finding, const char *split) {
         struct listed *listed = finding->listed;
         int r = 0;
 
         if (split && (!split[0] || strchr(split, '/') || !index_is_inner_path(split)))
                 return why_set(finding->why, -EINVAL, "%s: \"%s\" is not the name of a split", finding->root, split);
         for (size_t i = 0; i < ARRAY_SIZE(BASES) && r == 0 && listed->n == 0; i++)
-                r = look_into(finding, BASES[i], split);
+                r = shards_look_into(finding, BASES[i], split);
         for (size_t i = 0; i < ARRAY_SIZE(BASES) && r == 0 && split && listed->n == 0; i++) {
                 char part[PATH_MAX];
 
                 if (snprintf(part, sizeof(part), "%s%s%s", BASES[i], BASES[i][0] ? "/" : "", split) < (int)sizeof(part))
-                        r = look_into(finding, part, NULL);
+                        r = shards_look_into(finding, part, NULL);
         }
         if (r == 0 && listed->n == 0)
                 r = look_below(finding, split);
-        return r == 0 && listed->n == 0 ? refuse(finding, split) : r;
+        return r == 0 && listed->n == 0 ? shards_refuse(finding, split) : r;
 }
 
 int shards_find(struct listed *listed, int root_fd, const struct files *files, const struct shards_kind *kind,
@@ -170,7 +170,7 @@ int shards_find(struct listed *listed, int root_fd, const struct files *files, c
                                          .why = why };
 
         if (files->n_names == 0)
-                return find_in_folder(&finding, split);
+                return shards_find_in_folder(&finding, split);
         if (split)
                 return why_set(why, -EINVAL,
                                "%s/%s: the path names the files, so split = \"%s\" chooses nothing; name the folder, "
@@ -197,11 +197,11 @@ int shards_first(int root_fd, const struct files *files, const struct shards_kin
                 return 1;
         }
         for (size_t i = 0; i < (kind->begins_so ? ARRAY_SIZE(LIKELY) : 1) && r == 0 && listed.n == 0; i++)
-                r = list(&finding, LIKELY[i]);
+                r = shards_list(&finding, LIKELY[i]);
         if (r == 0 && listed.n == 0 && !kind->is_common)
                 r = find_below(&finding, true, &below, NULL);
         if (r == 0 && below.n > 0 && !below.other[0])
-                r = list(&finding, below.paths[0]);
+                r = shards_list(&finding, below.paths[0]);
         if (r < 0 || listed.n == 0)
                 return format_cannot_tell(r);
         snprintf(ret_path, PATH_MAX, "%s", listed.names[0]);

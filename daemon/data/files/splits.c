@@ -17,7 +17,7 @@ struct split_name {
         size_t n; /* 0: it has none */
 };
 
-static const char *base_of(const char *path) {
+static const char *splits_base_of(const char *path) {
         const char *slash = strrchr(path, '/');
 
         return slash ? slash + 1 : path;
@@ -48,7 +48,7 @@ static struct split_name numbered_split(const char *name) {
 }
 
 /* Length of the usual word for a split that a text begins with. */
-static size_t word_at(const char *text) {
+static size_t splits_word_at(const char *text) {
         static const char *const WORDS[] = { "training", "train",   "validation", "valid",      "val",
                                              "dev",      "testing", "test",       "evaluation", "eval" };
 
@@ -62,7 +62,7 @@ static size_t word_at(const char *text) {
 }
 
 /* ".csv", "-0001.tar", ".00000-of-01024.json": what may follow a word at the end of a name. */
-static bool is_ending(const char *text) {
+static bool splits_is_ending(const char *text) {
         text += *text && strchr("-_.", *text) && isdigit((unsigned char)text[1]);
         text += count_digits(text);
         if ((strncmp(text, "-of-", 4) == 0 || strncmp(text, "_of_", 4) == 0) && isdigit((unsigned char)text[4]))
@@ -75,11 +75,11 @@ static struct split_name split_of(const char *name) {
 
         if (split.n > 0)
                 return split;
-        split.n = word_at(name);
+        split.n = splits_word_at(name);
         for (const char *at = name; *at && split.n == 0; at++) {
-                size_t n = strchr("-_.", *at) ? word_at(at + 1) : 0;
+                size_t n = strchr("-_.", *at) ? splits_word_at(at + 1) : 0;
 
-                if (n > 0 && is_ending(at + 1 + n))
+                if (n > 0 && splits_is_ending(at + 1 + n))
                         split = (struct split_name){ at + 1, n };
         }
         return split;
@@ -91,7 +91,7 @@ size_t splits_list(const char *const *names, size_t n, char *text, size_t size) 
 
         text[0] = '\0';
         for (size_t i = 0; i < n && n_splits < SPLITS_MAX; i++) {
-                struct split_name split = split_of(base_of(names[i]) + n_sequence);
+                struct split_name split = split_of(splits_base_of(names[i]) + n_sequence);
                 bool is_new = split.n > 0;
 
                 for (size_t k = 0; k < n_splits && is_new; k++)
@@ -109,7 +109,7 @@ size_t splits_list(const char *const *names, size_t n, char *text, size_t size) 
 /* Is a usual word for one among its words? */
 static bool is_usual(struct split_name split) {
         for (size_t i = 0; i < split.n; i++)
-                if ((i == 0 || strchr("-_.", split.at[i - 1])) && word_at(split.at + i) > 0)
+                if ((i == 0 || strchr("-_.", split.at[i - 1])) && splits_word_at(split.at + i) > 0)
                         return true;
         return false;
 }
@@ -120,13 +120,13 @@ static bool are_splits(const char *const *names, size_t n, const char *ending) {
         size_t n_sequence = files_sequence(names, n);
 
         for (size_t i = 0; i < n; i++)
-                if (is_usual(split_of(base_of(names[i]) + n_sequence)))
+                if (is_usual(split_of(splits_base_of(names[i]) + n_sequence)))
                         return true;
         return strcmp(ending, ".parquet") == 0;
 }
 
 bool splits_has(const char *path, const char *split) {
-        const char *name = base_of(path);
+        const char *name = splits_base_of(path);
         struct split_name own = split_of(name);
         size_t n = strlen(split);
 
@@ -138,12 +138,12 @@ bool splits_has(const char *path, const char *split) {
 
 int splits_choose(const char *root, const char *split, const char **names, size_t *n, struct why *why) {
         size_t n_sequence = files_sequence(names, *n), n_chosen = 0;
-        const char *first = *n > 0 ? names[0] : "", *ending = strrchr(base_of(first), '.');
+        const char *first = *n > 0 ? names[0] : "", *ending = strrchr(splits_base_of(first), '.');
         char splits[256];
 
         if (split) {
                 for (size_t i = 0; i < *n; i++)
-                        if (splits_has(base_of(names[i]) + n_sequence, split))
+                        if (splits_has(splits_base_of(names[i]) + n_sequence, split))
                                 names[n_chosen++] = names[i];
                 *n = n_chosen;
                 return 0;
@@ -155,5 +155,5 @@ int splits_choose(const char *root, const char *split, const char **names, size_
         return why_set(why, -EINVAL,
                        "%s: has several splits: choose one with split = \"...\": %s; or name the files in the path; "
                        "%s/%.*s*%s names all of them",
-                       root, splits, root, (int)(base_of(first) - first), first, ending);
+                       root, splits, root, (int)(splits_base_of(first) - first), first, ending);
 }

@@ -26,7 +26,7 @@ uint32_t together_threads(size_t n_files) {
 }
 
 /* Returns false if nothing more is to be begun. */
-static bool take_next(struct looking *looking, size_t *ret_file) {
+static bool together_take_next(struct looking *looking, size_t *ret_file) {
         bool is_one;
 
         pthread_mutex_lock(&looking->lock);
@@ -37,7 +37,7 @@ static bool take_next(struct looking *looking, size_t *ret_file) {
         return is_one;
 }
 
-static void note_error(struct looking *looking, size_t file, int error, const struct why *why) {
+static void together_note_error(struct looking *looking, size_t file, int error, const struct why *why) {
         pthread_mutex_lock(&looking->lock);
         if (file < looking->failed) {
                 looking->failed = file;
@@ -47,7 +47,7 @@ static void note_error(struct looking *looking, size_t file, int error, const st
         pthread_mutex_unlock(&looking->lock);
 }
 
-static void look_on(void *userdata) {
+static void together_look_on(void *userdata) {
         struct looking *looking = userdata;
         const struct together *together = looking->together;
         struct indexing *before = indexing_joined();
@@ -58,17 +58,17 @@ static void look_on(void *userdata) {
         pthread_mutex_lock(&looking->lock);
         idx_thread = looking->n_threads++;
         pthread_mutex_unlock(&looking->lock);
-        while (take_next(looking, &file)) {
+        while (together_take_next(looking, &file)) {
                 struct why why = { 0 };
                 int r = together->look(together->userdata, idx_thread, file, &why);
 
                 if (r < 0)
-                        note_error(looking, file, r, &why);
+                        together_note_error(looking, file, r, &why);
         }
         indexing_join(before);
 }
 
-static void on_tick(void *userdata) {
+static void together_on_tick(void *userdata) {
         struct looking *looking = userdata;
         const struct together *together = looking->together;
         const struct index_watch *watch = together->watch;
@@ -89,10 +89,11 @@ int together_run(const struct together *together, struct why *why) {
                                    .indexing = indexing_joined(),
                                    .lock = PTHREAD_MUTEX_INITIALIZER,
                                    .failed = together->n_files };
-        int r = crew_run("index", together_threads(together->n_files), look_on, TICK_NS, on_tick, &looking);
+        int r = crew_run("index", together_threads(together->n_files), together_look_on, TICK_NS, together_on_tick,
+                         &looking);
 
         if (r < 0)
-                look_on(&looking); /* there is a limit on threads */
+                together_look_on(&looking); /* there is a limit on threads */
         pthread_mutex_destroy(&looking.lock);
         if (looking.error < 0) {
                 *why = looking.why;

@@ -78,7 +78,7 @@ static struct opened *opened_at(struct windows *windows, size_t idx_file) {
         return &windows->opened[idx_file % N_FILES];
 }
 
-static struct window *window_at(struct windows *windows, uint64_t window) {
+static struct window *windows_window_at(struct windows *windows, uint64_t window) {
         return &windows->slots[window % N_WINDOWS];
 }
 
@@ -106,11 +106,11 @@ static size_t n_files_free(const struct windows *windows) {
 }
 
 /* Is there work for which that many windows, or files, are free? */
-static bool is_work(struct windows *windows, uint32_t n_free) {
+static bool windows_is_work(struct windows *windows, uint32_t n_free) {
         return n_files_free(windows) >= n_free || (n_windows_free(windows) >= n_free && file_to_read(windows));
 }
 
-static bool take_job(struct windows *windows, struct job *ret_job) {
+static bool windows_take_job(struct windows *windows, struct job *ret_job) {
         struct opened *file = n_windows_free(windows) > 0 ? file_to_read(windows) : NULL;
 
         if (file) {
@@ -140,7 +140,7 @@ static void note_wait(struct windows *windows, bool has_waited) {
                 windows->n_useful++;
 }
 
-static void open_file(struct windows *windows, const struct job *job, int64_t *settled_ns) {
+static void windows_open_file(struct windows *windows, const struct job *job, int64_t *settled_ns) {
         struct opened *file = opened_at(windows, job->idx_file);
         struct stat status;
         struct why why = { 0 };
@@ -170,7 +170,7 @@ static void open_file(struct windows *windows, const struct job *job, int64_t *s
 
 static void read_window(struct windows *windows, const struct job *job) {
         struct opened *file = opened_at(windows, job->idx_file);
-        struct window *window = window_at(windows, job->window);
+        struct window *window = windows_window_at(windows, job->window);
         uint64_t left = (uint64_t)file->status.st_size - job->offset;
         int64_t n_before;
         bool has_waited;
@@ -194,11 +194,11 @@ static void read_window(struct windows *windows, const struct job *job) {
         pthread_mutex_lock(&windows->lock);
 }
 
-static void do_job(struct windows *windows, const struct job *job, int64_t *settled_ns) {
+static void windows_do_job(struct windows *windows, const struct job *job, int64_t *settled_ns) {
         if (job->is_window)
                 read_window(windows, job);
         else
-                open_file(windows, job, settled_ns);
+                windows_open_file(windows, job, settled_ns);
         if (windows->is_awaited)
                 pthread_cond_signal(&windows->has_ended);
 }
@@ -213,8 +213,8 @@ static void *read_on(void *userdata) {
         indexing_join(windows->indexing);
         pthread_mutex_lock(&windows->lock);
         while (!windows->is_stopped) {
-                if (take_job(windows, &job)) {
-                        do_job(windows, &job, &settled_ns);
+                if (windows_take_job(windows, &job)) {
+                        windows_do_job(windows, &job, &settled_ns);
                         continue;
                 }
                 windows->n_idle++;
@@ -229,7 +229,7 @@ static void *read_on(void *userdata) {
 /* Threads that wait are woken when there is work for several of them, since waking costs as much as reading a little.
  * Nothing waits for them: what the caller needs, the caller's thread reads if nobody else has begun to. */
 static void wake(struct windows *windows) {
-        if (windows->n_idle > 0 && is_work(windows, N_WINDOWS / 2))
+        if (windows->n_idle > 0 && windows_is_work(windows, N_WINDOWS / 2))
                 pthread_cond_broadcast(&windows->has_work);
 }
 
@@ -241,8 +241,9 @@ static uint32_t n_cpus(void) {
 }
 
 /* With the lock held, which is given back meanwhile: starting takes its time. */
-static void start_threads(struct windows *windows) {
-        while (windows->n_own == ALONE && windows->n_threads + 1 < windows->n_threads_max && is_work(windows, 1)) {
+static void windows_start_threads(struct windows *windows) {
+        while (windows->n_own == ALONE && windows->n_threads + 1 < windows->n_threads_max &&
+               windows_is_work(windows, 1)) {
                 bool is_first = windows->n_useful == 0;
                 uint32_t n = 0;
                 int r = 0;
@@ -275,19 +276,19 @@ static void stop_threads(struct windows *windows) {
 }
 
 /* Works until *is_done, or waits if there is no work. With the lock held. */
-static void work_until(struct windows *windows, const bool *is_done) {
+static void windows_work_until(struct windows *windows, const bool *is_done) {
         struct job job;
 
         while (!*is_done) {
-                if (take_job(windows, &job)) {
-                        do_job(windows, &job, &windows->settled_ns);
+                if (windows_take_job(windows, &job)) {
+                        windows_do_job(windows, &job, &windows->settled_ns);
                         windows->n_own += windows->n_own < ALONE;
                 } else {
                         windows->is_awaited = true;
                         pthread_cond_wait(&windows->has_ended, &windows->lock);
                         windows->is_awaited = false;
                 }
-                start_threads(windows); /* gives the lock back, so *is_done is looked at after it */
+                windows_start_threads(windows); /* gives the lock back, so *is_done is looked at after it */
         }
 }
 
@@ -358,7 +359,7 @@ void windows_give_up(struct windows *windows, uint64_t window) {
                 return;
         pthread_mutex_lock(&windows->lock);
         for (; windows->n_given_up < window; windows->n_given_up++)
-                window_at(windows, windows->n_given_up)->is_done = false;
+                windows_window_at(windows, windows->n_given_up)->is_done = false;
         wake(windows);
         pthread_mutex_unlock(&windows->lock);
 }
@@ -370,9 +371,9 @@ int windows_know(struct windows *windows, uint64_t window) {
                 return 0;
         pthread_mutex_lock(&windows->lock);
         while (windows->n_known <= window && r == 0) {
-                struct window *next = window_at(windows, windows->n_known);
+                struct window *next = windows_window_at(windows, windows->n_known);
 
-                work_until(windows, &next->is_done);
+                windows_work_until(windows, &next->is_done);
                 r = next->error;
                 windows->n_known += r == 0;
         }
@@ -392,7 +393,7 @@ int windows_file(struct windows *windows, size_t idx, struct stat *ret_status, s
                         windows->reading = idx;
                 wake(windows);
         }
-        work_until(windows, &file->is_done);
+        windows_work_until(windows, &file->is_done);
         r = file->error;
         if (r < 0)
                 *why = file->why;

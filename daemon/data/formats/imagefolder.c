@@ -69,7 +69,7 @@ struct walk {
         struct growing files; /* struct walked_file */
 };
 
-static void walk_fini(struct walk *walk) {
+static void imagefolder_walk_fini(struct walk *walk) {
         growing_fini(&walk->texts);
         growing_fini(&walk->dirs);
         growing_fini(&walk->files);
@@ -81,16 +81,16 @@ static void dir_closep(DIR **dir) {
                 closedir(*dir);
 }
 
-static const char *text_at(const struct walk *walk, uint64_t offset) {
+static const char *imagefolder_text_at(const struct walk *walk, uint64_t offset) {
         return (const char *)walk->texts.bytes + offset;
 }
 
 /* Valid until the next directory is added. */
-static struct walked_dir *dir_at(const struct walk *walk, size_t idx) {
+static struct walked_dir *imagefolder_dir_at(const struct walk *walk, size_t idx) {
         return &((struct walked_dir *)(void *)walk->dirs.bytes)[idx];
 }
 
-static struct walked_file *file_at(const struct walk *walk, size_t idx) {
+static struct walked_file *imagefolder_file_at(const struct walk *walk, size_t idx) {
         return &((struct walked_file *)(void *)walk->files.bytes)[idx];
 }
 
@@ -98,11 +98,11 @@ static size_t n_dirs(const struct walk *walk) {
         return walk->dirs.n_bytes / sizeof(struct walked_dir);
 }
 
-static size_t n_files(const struct walk *walk) {
+static size_t imagefolder_n_files(const struct walk *walk) {
         return walk->files.n_bytes / sizeof(struct walked_file);
 }
 
-static int no_memory(const struct walk *walk, int error) {
+static int imagefolder_no_memory(const struct walk *walk, int error) {
         if (error == -E2BIG)
                 return why_set(walk->why, error, "%s: more files or directories than an index can hold", walk->root);
         return why_set(walk->why, error, "%s: no memory for its index, after %ju files", walk->root,
@@ -126,15 +126,15 @@ static bool is_apple_double(const char *name) {
         return strncmp(name, "._", 2) == 0;
 }
 
-static int look_up(struct walk *walk) {
+static int imagefolder_look_up(struct walk *walk) {
         if (indexing_is_over())
                 return why_set(walk->why, -ECANCELED, "%s: indexing was cancelled", walk->root);
         if (walk->n_entries++ % LOOK_UP_ENTRIES != 0 || !walk->watch)
                 return 0;
         if (walk->watch->progress)
-                walk->watch->progress(walk->watch->userdata, walk->n_files + n_files(walk));
+                walk->watch->progress(walk->watch->userdata, walk->n_files + imagefolder_n_files(walk));
         if (walk->watch->part) /* how many there are in all is known at the end */
-                walk->watch->part(walk->watch->userdata, walk->n_files + n_files(walk), 0, "files");
+                walk->watch->part(walk->watch->userdata, walk->n_files + imagefolder_n_files(walk), 0, "files");
         return 0;
 }
 
@@ -157,7 +157,7 @@ static int open_dir(struct walk *walk, const char *path, struct stat *ret_status
 }
 
 /* The next entry that is not "." or "..". Returns 0 with NULL at the end. */
-static int next_entry(struct walk *walk, DIR *dir, const char *path, const struct dirent **ret_entry) {
+static int imagefolder_next_entry(struct walk *walk, DIR *dir, const char *path, const struct dirent **ret_entry) {
         for (;;) {
                 const struct dirent *entry;
                 int r;
@@ -169,7 +169,7 @@ static int next_entry(struct walk *walk, DIR *dir, const char *path, const struc
                                          path);
                 if (entry && (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0))
                         continue;
-                r = look_up(walk);
+                r = imagefolder_look_up(walk);
                 if (r < 0)
                         return r;
                 *ret_entry = entry;
@@ -177,7 +177,7 @@ static int next_entry(struct walk *walk, DIR *dir, const char *path, const struc
         }
 }
 
-static int add_text(struct walk *walk, const char *text, uint64_t *ret_offset) {
+static int imagefolder_add_text(struct walk *walk, const char *text, uint64_t *ret_offset) {
         *ret_offset = walk->texts.n_bytes;
         return growing_append(&walk->texts, text, strlen(text) + 1);
 }
@@ -199,14 +199,14 @@ static int is_class(struct walk *walk, DIR *dir, const struct dirent *entry) {
         return S_ISDIR(status.st_mode);
 }
 
-static int compare_files(const void *a, const void *b, void *texts) {
+static int imagefolder_compare_files(const void *a, const void *b, void *texts) {
         return name_compare((const char *)texts + ((const struct walked_file *)a)->name,
                             (const char *)texts + ((const struct walked_file *)b)->name);
 }
 
 static int sort_files(struct walk *walk, size_t first, size_t n) {
-        return n > 1 ? indexing_sort(file_at(walk, first), n, sizeof(struct walked_file), compare_files,
-                                     walk->texts.bytes)
+        return n > 1 ? indexing_sort(imagefolder_file_at(walk, first), n, sizeof(struct walked_file),
+                                     imagefolder_compare_files, walk->texts.bytes)
                      : 0;
 }
 
@@ -214,7 +214,7 @@ static int sort_files(struct walk *walk, size_t first, size_t n) {
 #define MAC_FOLDER "__MACOSX"
 
 /* Finds the classes. They are in walk->files until the caller takes them. */
-static int list_classes(struct walk *walk) {
+static int imagefolder_list_classes(struct walk *walk) {
         _cleanup_(dir_closep) DIR *dir = NULL;
         uint32_t idx_dir;
         int r;
@@ -226,7 +226,7 @@ static int list_classes(struct walk *walk) {
                 struct walked_file class = { 0 };
                 const struct dirent *entry;
 
-                r = next_entry(walk, dir, "", &entry);
+                r = imagefolder_next_entry(walk, dir, "", &entry);
                 if (r < 0)
                         return r;
                 if (!entry)
@@ -240,44 +240,47 @@ static int list_classes(struct walk *walk) {
                         indexing_count_hidden();
                         continue;
                 }
-                r = add_text(walk, entry->d_name, &class.name);
+                r = imagefolder_add_text(walk, entry->d_name, &class.name);
                 if (r >= 0)
                         r = growing_append(&walk->files, &class, sizeof(class));
                 if (r < 0)
-                        return no_memory(walk, r);
+                        return imagefolder_no_memory(walk, r);
         }
-        if (n_files(walk) == 0)
+        if (imagefolder_n_files(walk) == 0)
                 return why_set(walk->why, -ENOENT,
                                "%s: there is no class folder in it; an imagefolder has a folder for each class",
                                walk->root);
-        r = sort_files(walk, 0, n_files(walk));
+        r = sort_files(walk, 0, imagefolder_n_files(walk));
         if (r == 0)
                 r = index_builder_add_dir(walk->builder, "", &walk->root_status, &idx_dir);
-        return r < 0 ? no_memory(walk, r) : 0;
+        return r < 0 ? imagefolder_no_memory(walk, r) : 0;
 }
 
 /* ---- a class: find ------------------------------------------------------------------------------------------- */
 
 /* Is this directory also one of its own parents? Then a link leads back to it, and following it would never end. */
-static int check_loop(struct walk *walk, size_t idx) {
-        const struct stat *status = &dir_at(walk, idx)->status;
+static int imagefolder_check_loop(struct walk *walk, size_t idx) {
+        const struct stat *status = &imagefolder_dir_at(walk, idx)->status;
 
-        for (uint32_t above = dir_at(walk, idx)->parent;; above = dir_at(walk, above)->parent) {
-                const struct stat *other = above == NO_PARENT ? &walk->root_status : &dir_at(walk, above)->status;
+        for (uint32_t above = imagefolder_dir_at(walk, idx)->parent;; above = imagefolder_dir_at(walk, above)->parent) {
+                const struct stat *other = above == NO_PARENT ? &walk->root_status
+                                                              : &imagefolder_dir_at(walk, above)->status;
 
                 if (status->st_dev == other->st_dev && status->st_ino == other->st_ino)
                         return why_set(walk->why, -ELOOP,
                                        "%s/%s: this link leads back to %s%s%s, which contains it; remove the link",
-                                       walk->root, text_at(walk, dir_at(walk, idx)->path), walk->root,
-                                       above == NO_PARENT ? "" : "/",
-                                       above == NO_PARENT ? "" : text_at(walk, dir_at(walk, above)->path));
+                                       walk->root, imagefolder_text_at(walk, imagefolder_dir_at(walk, idx)->path),
+                                       walk->root, above == NO_PARENT ? "" : "/",
+                                       above == NO_PARENT
+                                               ? ""
+                                               : imagefolder_text_at(walk, imagefolder_dir_at(walk, above)->path));
                 if (above == NO_PARENT)
                         return 0;
         }
 }
 
 /* Adds a directory to be read: `name` in directory `parent`. */
-static int add_dir(struct walk *walk, uint32_t parent, const char *name) {
+static int imagefolder_add_dir(struct walk *walk, uint32_t parent, const char *name) {
         struct walked_dir dir = { .parent = parent };
         char path[PATH_MAX];
         int n, r;
@@ -285,27 +288,29 @@ static int add_dir(struct walk *walk, uint32_t parent, const char *name) {
         if (parent == NO_PARENT)
                 n = snprintf(path, sizeof(path), "%s", name);
         else
-                n = snprintf(path, sizeof(path), "%s/%s", text_at(walk, dir_at(walk, parent)->path), name);
+                n = snprintf(path, sizeof(path), "%s/%s",
+                             imagefolder_text_at(walk, imagefolder_dir_at(walk, parent)->path), name);
         if (n < 0 || (size_t)n >= sizeof(path))
                 return why_set(walk->why, -ENAMETOOLONG,
                                "%s/%s...: the path of a folder below it has more than %d bytes", walk->root, path,
                                PATH_MAX - 1);
         if (n_dirs(walk) >= INDEX_DIRS_MAX)
-                return no_memory(walk, -E2BIG);
+                return imagefolder_no_memory(walk, -E2BIG);
 
-        r = add_text(walk, path, &dir.path);
+        r = imagefolder_add_text(walk, path, &dir.path);
         if (r >= 0)
                 r = growing_append(&walk->dirs, &dir, sizeof(dir));
-        return r < 0 ? no_memory(walk, r) : 0;
+        return r < 0 ? imagefolder_no_memory(walk, r) : 0;
 }
 
-static int add_file(struct walk *walk, size_t idx_dir, const char *name, const struct stat *status) {
+static int imagefolder_add_file(struct walk *walk, size_t idx_dir, const char *name, const struct stat *status) {
         struct walked_file file = { 0 };
         int r;
 
-        if (strlen(text_at(walk, dir_at(walk, idx_dir)->path)) + 1 + strlen(name) + 1 > INDEX_PATH_SIZE)
+        if (strlen(imagefolder_text_at(walk, imagefolder_dir_at(walk, idx_dir)->path)) + 1 + strlen(name) + 1 >
+            INDEX_PATH_SIZE)
                 return why_set(walk->why, -ENAMETOOLONG, "%s/%s/%s: the path has more than %d bytes", walk->root,
-                               text_at(walk, dir_at(walk, idx_dir)->path), name, PATH_MAX - 1);
+                               imagefolder_text_at(walk, imagefolder_dir_at(walk, idx_dir)->path), name, PATH_MAX - 1);
         if (!status)
                 file.flags = INDEX_FILE_UNREACHABLE;
         else if (!S_ISREG(status->st_mode))
@@ -313,12 +318,12 @@ static int add_file(struct walk *walk, size_t idx_dir, const char *name, const s
         else
                 file.length = (uint64_t)status->st_size;
 
-        r = add_text(walk, name, &file.name);
+        r = imagefolder_add_text(walk, name, &file.name);
         if (r >= 0)
                 r = growing_append(&walk->files, &file, sizeof(file));
         if (r < 0)
-                return no_memory(walk, r);
-        dir_at(walk, idx_dir)->n_files++;
+                return imagefolder_no_memory(walk, r);
+        imagefolder_dir_at(walk, idx_dir)->n_files++;
         return 0;
 }
 
@@ -330,7 +335,8 @@ static int stat_entry(struct walk *walk, size_t idx_dir, DIR *dir, const struct 
 
         if (entry->d_type == DT_REG)
                 return fstatat(dirfd(dir), entry->d_name, ret_status, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
-        n = snprintf(path, sizeof(path), "%s/%s", text_at(walk, dir_at(walk, idx_dir)->path), entry->d_name);
+        n = snprintf(path, sizeof(path), "%s/%s", imagefolder_text_at(walk, imagefolder_dir_at(walk, idx_dir)->path),
+                     entry->d_name);
         if (n < 0 || (size_t)n >= sizeof(path))
                 return -ENAMETOOLONG;
         r = beneath_stat_entry(walk->root_fd, path, dirfd(dir), entry->d_name, ret_status) < 0 ? -errno : 0;
@@ -339,14 +345,14 @@ static int stat_entry(struct walk *walk, size_t idx_dir, DIR *dir, const struct 
         return r;
 }
 
-static int add_entry(struct walk *walk, size_t idx_dir, DIR *dir, const struct dirent *entry) {
+static int imagefolder_add_entry(struct walk *walk, size_t idx_dir, DIR *dir, const struct dirent *entry) {
         bool maybe_dir = entry->d_type == DT_UNKNOWN || entry->d_type == DT_LNK;
         bool is_image = has_image_extension(entry->d_name);
         struct stat status;
         int r;
 
         if (entry->d_type == DT_DIR)
-                return add_dir(walk, (uint32_t)idx_dir, entry->d_name);
+                return imagefolder_add_dir(walk, (uint32_t)idx_dir, entry->d_name);
         if (!maybe_dir && !is_image)
                 return 0;
 
@@ -354,37 +360,39 @@ static int add_entry(struct walk *walk, size_t idx_dir, DIR *dir, const struct d
         if (r == -EXDEV && !is_image)
                 return r;
         if (r == 0 && S_ISDIR(status.st_mode))
-                return add_dir(walk, (uint32_t)idx_dir, entry->d_name);
+                return imagefolder_add_dir(walk, (uint32_t)idx_dir, entry->d_name);
         if (is_image && is_apple_double(entry->d_name)) {
                 indexing_count_hidden();
                 return 0;
         }
-        return is_image ? add_file(walk, idx_dir, entry->d_name, r == 0 ? &status : NULL) : 0;
+        return is_image ? imagefolder_add_file(walk, idx_dir, entry->d_name, r == 0 ? &status : NULL) : 0;
 }
 
-static int read_dir(struct walk *walk, size_t idx) {
+static int imagefolder_read_dir(struct walk *walk, size_t idx) {
         _cleanup_(dir_closep) DIR *dir = NULL;
         char path[PATH_MAX];
         struct stat status;
         int r;
 
-        strcpy(path, text_at(walk, dir_at(walk, idx)->path)); /* a copy: the text moves when others are added */
+        strcpy(path,
+               imagefolder_text_at(
+                       walk, imagefolder_dir_at(walk, idx)->path)); /* a copy: the text moves when others are added */
         r = open_dir(walk, path, &status, &dir);
         if (r < 0)
                 return r;
-        dir_at(walk, idx)->status = status;
-        dir_at(walk, idx)->idx_file = n_files(walk);
-        r = check_loop(walk, idx);
+        imagefolder_dir_at(walk, idx)->status = status;
+        imagefolder_dir_at(walk, idx)->idx_file = imagefolder_n_files(walk);
+        r = imagefolder_check_loop(walk, idx);
         if (r < 0)
                 return r;
 
         for (;;) {
                 const struct dirent *entry;
 
-                r = next_entry(walk, dir, path, &entry);
+                r = imagefolder_next_entry(walk, dir, path, &entry);
                 if (r < 0 || !entry)
                         return r;
-                r = add_entry(walk, idx, dir, entry);
+                r = imagefolder_add_entry(walk, idx, dir, entry);
                 if (r < 0)
                         return r;
         }
@@ -397,21 +405,22 @@ static int compare_dirs(const void *a, const void *b, void *texts) {
                             (const char *)texts + ((const struct walked_dir *)b)->path);
 }
 
-static int give_dir(struct walk *walk, const struct walked_dir *dir, int32_t label) {
+static int imagefolder_give_dir(struct walk *walk, const struct walked_dir *dir, int32_t label) {
         uint32_t idx_dir;
         int r;
 
-        r = index_builder_add_dir(walk->builder, text_at(walk, dir->path), &dir->status, &idx_dir);
+        r = index_builder_add_dir(walk->builder, imagefolder_text_at(walk, dir->path), &dir->status, &idx_dir);
         if (r < 0)
                 return r;
         r = sort_files(walk, dir->idx_file, dir->n_files);
         if (r < 0)
                 return r;
         for (uint64_t i = 0; i < dir->n_files; i++) {
-                const struct walked_file *file = file_at(walk, dir->idx_file + i);
+                const struct walked_file *file = imagefolder_file_at(walk, dir->idx_file + i);
                 struct index_row row = { .length = file->length };
 
-                r = index_builder_add_file(walk->builder, idx_dir, text_at(walk, file->name), file->flags, &row.file);
+                r = index_builder_add_file(walk->builder, idx_dir, imagefolder_text_at(walk, file->name), file->flags,
+                                           &row.file);
                 if (r >= 0)
                         r = index_builder_add_sample(walk->builder, &row, label);
                 if (r < 0)
@@ -430,19 +439,20 @@ static int64_t walk_class(struct walk *walk, const char *name, int32_t label) {
         growing_clear(&walk->texts);
         growing_clear(&walk->dirs);
         growing_clear(&walk->files);
-        r = add_dir(walk, NO_PARENT, name);
+        r = imagefolder_add_dir(walk, NO_PARENT, name);
         for (size_t i = 0; r >= 0 && i < n_dirs(walk); i++)
-                r = read_dir(walk, i);
+                r = imagefolder_read_dir(walk, i);
         if (r < 0)
                 return r;
 
-        r = indexing_sort(dir_at(walk, 0), n_dirs(walk), sizeof(struct walked_dir), compare_dirs, walk->texts.bytes);
+        r = indexing_sort(imagefolder_dir_at(walk, 0), n_dirs(walk), sizeof(struct walked_dir), compare_dirs,
+                          walk->texts.bytes);
         if (r < 0)
-                return no_memory(walk, r);
+                return imagefolder_no_memory(walk, r);
         for (size_t i = 0; i < n_dirs(walk); i++) {
-                r = give_dir(walk, dir_at(walk, i), label);
+                r = imagefolder_give_dir(walk, imagefolder_dir_at(walk, i), label);
                 if (r < 0)
-                        return no_memory(walk, r);
+                        return imagefolder_no_memory(walk, r);
         }
         growing_clear(&walk->files);
         return (int64_t)(walk->n_files - n_before);
@@ -451,7 +461,7 @@ static int64_t walk_class(struct walk *walk, const char *name, int32_t label) {
 /* ---- the whole folder ---------------------------------------------------------------------------------------- */
 
 /* Collects the names of classes without a file: "a, b", cut where the text becomes too long. */
-static void note_empty(char *empty, size_t size, const char *name) {
+static void imagefolder_note_empty(char *empty, size_t size, const char *name) {
         size_t n = strlen(empty);
 
         if (n + strlen(name) + 8 < size)
@@ -472,12 +482,12 @@ static int walk_classes(struct walk *walk, const struct growing *texts, const st
 
                 r = index_builder_add_class(walk->builder, name);
                 if (r < 0)
-                        return no_memory(walk, r);
+                        return imagefolder_no_memory(walk, r);
                 n_samples = walk_class(walk, name, (int32_t)i);
                 if (n_samples < 0)
                         return (int)n_samples;
                 if (n_samples == 0)
-                        note_empty(empty, sizeof(empty), name);
+                        imagefolder_note_empty(empty, sizeof(empty), name);
         }
         if (empty[0])
                 return why_set(walk->why, -ENOENT,
@@ -489,15 +499,17 @@ static int walk_classes(struct walk *walk, const struct growing *texts, const st
 
 static int imagefolder_build(int root_fd, const struct files *files, const struct format_options *options,
                              const struct index_watch *watch, struct index_builder **ret_builder, struct why *why) {
-        _cleanup_(walk_fini) struct walk walk = { .root_fd = root_fd, .root = files->root, .watch = watch, .why = why };
+        _cleanup_(imagefolder_walk_fini) struct walk walk = {
+                .root_fd = root_fd, .root = files->root, .watch = watch, .why = why
+        };
         struct growing texts, classes;
         int r;
 
         (void)options;
         r = index_builder_new(FORMAT_IMAGEFOLDER.name, 1, &walk.builder);
         if (r < 0)
-                return no_memory(&walk, r);
-        r = list_classes(&walk);
+                return imagefolder_no_memory(&walk, r);
+        r = imagefolder_list_classes(&walk);
         if (r < 0)
                 return r;
 

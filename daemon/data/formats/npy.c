@@ -51,7 +51,7 @@ static void npy_close(struct source *source) {
 /* ---- what others see ------------------------------------------------------------------------------------------- */
 
 /* "x.npy" becomes the field "x". */
-static int check_name(const char *file, struct why *why) {
+static int npy_check_name(const char *file, struct why *why) {
         size_t n = strlen(file) - strlen(NPY_ENDING);
         bool is_fine = n > 0 && utf8_valid(file, n) == n;
 
@@ -63,7 +63,7 @@ static int check_name(const char *file, struct why *why) {
                                  "\", and no control characters");
 }
 
-static void describe_field(const struct npy_array *array, struct schema_field *field) {
+static void npy_describe_field(const struct npy_array *array, struct schema_field *field) {
         const struct npy_header *header = &array->header;
 
         field->kind = FIELD_VALUE;
@@ -77,14 +77,14 @@ static void describe_field(const struct npy_array *array, struct schema_field *f
                 npy_list_name(npy_array_name(array), field->name);
 }
 
-static void describe(struct npy *npy) {
+static void npy_describe(struct npy *npy) {
         struct source *source = &npy->source;
 
         source->n_samples = npy->list.arrays[0].header.shape[0];
         for (uint32_t i = 0; i < source->schema.n_fields; i++) {
                 const struct npy_header *header = &npy->list.arrays[i].header;
 
-                describe_field(&npy->list.arrays[i], &source->schema.fields[i]);
+                npy_describe_field(&npy->list.arrays[i], &source->schema.fields[i]);
                 source->total_bytes += header->end - header->data;
                 if (header->row_bytes > source->max_length)
                         source->max_length = header->row_bytes;
@@ -96,7 +96,7 @@ static void describe(struct npy *npy) {
 }
 
 /* Covers the names, types and shapes of the arrays and the marks of their bytes, as the digest of an index does. */
-static int make_digest(struct npy *npy, struct why *why) {
+static int npy_make_digest(struct npy *npy, struct why *why) {
         unsigned char digest[EVP_MAX_MD_SIZE];
         char text[256] = "npy";
         EVP_MD_CTX *context = EVP_MD_CTX_new();
@@ -133,7 +133,7 @@ static int open_arrays(struct npy *npy, int root_fd, const struct npy_raw *raw, 
                 int r;
 
                 array->raw = raw;
-                r = list->is_single ? 0 : check_name(npy_array_name(array), &detail);
+                r = list->is_single ? 0 : npy_check_name(npy_array_name(array), &detail);
                 if (r == 0)
                         r = npy_array_open(array, root_fd, &settled_ns, &detail);
                 array->raw = NULL;
@@ -176,7 +176,7 @@ static uint32_t count_with(const struct npy_list *list, const bool *is_counted, 
 }
 
 /* The names of all arrays with n_rows rows, as far as there is room. */
-static void print_names(const struct npy_list *list, uint64_t n_rows, char *text, size_t size) {
+static void npy_print_names(const struct npy_list *list, uint64_t n_rows, char *text, size_t size) {
         size_t at = 0;
 
         text[0] = '\0';
@@ -195,7 +195,7 @@ static void print_names(const struct npy_list *list, uint64_t n_rows, char *text
 }
 
 /* Nobody knows which ones are meant. */
-static int refuse_rows(const struct npy_list *list, uint64_t n_rows, struct why *why) {
+static int npy_refuse_rows(const struct npy_list *list, uint64_t n_rows, struct why *why) {
         char groups[320] = "", names[96];
         size_t at = 0;
 
@@ -207,11 +207,11 @@ static int refuse_rows(const struct npy_list *list, uint64_t n_rows, struct why 
                         is_first &= list->arrays[k].header.shape[0] != n;
                 if (!is_first)
                         continue;
-                print_names(list, n, names, sizeof(names));
+                npy_print_names(list, n, names, sizeof(names));
                 at += (size_t)snprintf(groups + at, sizeof(groups) - at, "%s%" PRIu64 " (%s)", at > 0 ? ", " : "", n,
                                        names);
         }
-        print_names(list, n_rows, names, sizeof(names));
+        npy_print_names(list, n_rows, names, sizeof(names));
         return why_set(
                 why, -EINVAL,
                 "its arrays have different numbers of rows: %s; row i of all arrays is sample i, so choose those "
@@ -235,7 +235,7 @@ static int settle_rows(struct npy_list *list, const char *fields, struct why *wh
 
                 if (is_counted[i] && n != n_rows &&
                     count_with(list, is_counted, n) >= count_with(list, is_counted, n_rows))
-                        return refuse_rows(list, n_rows, why);
+                        return npy_refuse_rows(list, n_rows, why);
         }
         for (uint32_t i = 0; i < list->n_arrays && r == 0;) {
                 struct npy_array *array = &list->arrays[i];
@@ -252,8 +252,8 @@ static int settle_rows(struct npy_list *list, const char *fields, struct why *wh
         return r;
 }
 
-static int fill(struct npy *npy, int root_fd, const struct files *files, const struct npy_raw *raw, const char *fields,
-                struct why *why) {
+static int npy_fill(struct npy *npy, int root_fd, const struct files *files, const struct npy_raw *raw,
+                    const char *fields, struct why *why) {
         int r;
 
         npy->list.is_raw = raw;
@@ -266,12 +266,12 @@ static int fill(struct npy *npy, int root_fd, const struct files *files, const s
         if (r == 0 && npy->list.is_single)
                 strcpy(npy->source.schema.fields[0].name, SINGLE_FIELD);
         if (r == 0)
-                describe(npy);
+                npy_describe(npy);
         if (r == 0 && refusals_list(&npy->list.refused, &npy->refused) < 0)
                 r = why_set(why, -ENOMEM, "no memory to list what cannot be served");
         npy->source.refused = npy->refused;
         npy->source.n_refused = npy->list.refused.n;
-        return r < 0 ? r : make_digest(npy, why);
+        return r < 0 ? r : npy_make_digest(npy, why);
 }
 
 static int read_raw(const struct format_options *options, struct npy_raw *ret_raw, struct why *why) {
@@ -284,9 +284,9 @@ static int read_raw(const struct format_options *options, struct npy_raw *ret_ra
         return format_option_u64(options, "offset", 0, 0, INT64_MAX, &ret_raw->offset, why);
 }
 
-static int npy_open(int root_fd, const struct files *files, const struct format_options *options,
-                    const struct index_watch *watch, struct budget *budget, struct source **ret_source,
-                    struct why *why) {
+static int npy_npy_open(int root_fd, const struct files *files, const struct format_options *options,
+                        const struct index_watch *watch, struct budget *budget, struct source **ret_source,
+                        struct why *why) {
         _cleanup_(source_closep) struct source *source = NULL;
         struct npy *npy = calloc(1, sizeof(*npy));
         struct npy_raw raw = { 0 };
@@ -303,7 +303,7 @@ static int npy_open(int root_fd, const struct files *files, const struct format_
         source->digest = npy->digest;
         r = read_raw(options, &raw, &detail);
         if (r == 0)
-                r = fill(npy, root_fd, files, raw.dtype ? &raw : NULL, options ? options->fields : NULL, &detail);
+                r = npy_fill(npy, root_fd, files, raw.dtype ? &raw : NULL, options ? options->fields : NULL, &detail);
         if (r < 0)
                 return why_set(why, r, "%s%s%s: %s", files->root, files->n_names == 1 ? "/" : "",
                                files->n_names == 1 ? files->names[0] : "", detail.text);
@@ -362,14 +362,14 @@ static const struct source_type NPY_TYPE = {
 
 static const char *const OPTIONS[] = { "dtype", "shape", "offset", NULL };
 
-static bool is_array(const char *name) {
+static bool npy_is_array(const char *name) {
         const char *dot = strrchr(name, '.');
 
         return dot && (strcmp(dot, NPY_ENDING) == 0 || strcmp(dot, ".npz") == 0);
 }
 
 static int npy_is_it(int root_fd, const struct files *files) {
-        return format_names_files(root_fd, files, is_array);
+        return format_names_files(root_fd, files, npy_is_array);
 }
 
 const struct format FORMAT_NPY = {
@@ -377,5 +377,5 @@ const struct format FORMAT_NPY = {
         .takes_files = true,
         .options = OPTIONS,
         .is_it = npy_is_it,
-        .open = npy_open,
+        .open = npy_npy_open,
 };

@@ -30,7 +30,7 @@ void npy_array_fini(struct npy_array *array) {
         free(array->member);
 }
 
-static int read_header(struct npy_array *array, int fd, struct why *why) {
+static int npy_array_read_header(struct npy_array *array, int fd, struct why *why) {
         _cleanup_(freep) uint8_t *bytes = malloc(NPY_HEADER_MAX);
         uint64_t size = array->n_bytes;
         size_t n = size < NPY_HEADER_MAX ? (size_t)size : NPY_HEADER_MAX;
@@ -103,7 +103,8 @@ int npy_array_open(struct npy_array *array, int root_fd, int64_t *settled_ns, st
         r = index_mark(fd, array->begin, array->n_bytes, MARK_PIECES, &array->mark);
         if (r < 0)
                 return why_errno(why, r, "cannot be read");
-        r = array->raw ? npy_raw_header(array->raw, array->n_bytes, &array->header, why) : read_header(array, fd, why);
+        r = array->raw ? npy_raw_header(array->raw, array->n_bytes, &array->header, why)
+                       : npy_array_read_header(array, fd, why);
         return r < 0 ? r : map_array(array, fd, why);
 }
 

@@ -20,20 +20,20 @@ struct literal {
         struct why *why;
 };
 
-static int refuse(struct literal *literal, const char *expected) {
+static int npy_header_refuse(struct literal *literal, const char *expected) {
         size_t n_left = (size_t)(literal->end - literal->at);
 
         return why_set(literal->why, -EBADMSG, "is damaged: in its header, %s was expected at \"%.*s\"", expected,
                        n_left > 24 ? 24 : (int)n_left, literal->at);
 }
 
-static void skip_blanks(struct literal *literal) {
+static void npy_header_skip_blanks(struct literal *literal) {
         while (literal->at < literal->end && strchr(" \t\n\r", *literal->at))
                 literal->at++;
 }
 
-static bool take(struct literal *literal, char wanted) {
-        skip_blanks(literal);
+static bool npy_header_take(struct literal *literal, char wanted) {
+        npy_header_skip_blanks(literal);
         if (literal->at == literal->end || *literal->at != wanted)
                 return false;
         literal->at++;
@@ -41,10 +41,10 @@ static bool take(struct literal *literal, char wanted) {
 }
 
 /* A string without escapes: numpy does not write any in keys, nor in the types that can be served. */
-static bool take_string(struct literal *literal, char *into, size_t size) {
+static bool npy_header_take_string(struct literal *literal, char *into, size_t size) {
         const char *begin, *end;
 
-        skip_blanks(literal);
+        npy_header_skip_blanks(literal);
         if (literal->at == literal->end || (*literal->at != '\'' && *literal->at != '"'))
                 return false;
         begin = literal->at + 1;
@@ -57,10 +57,10 @@ static bool take_string(struct literal *literal, char *into, size_t size) {
         return true;
 }
 
-static bool take_word(struct literal *literal, const char *word) {
+static bool npy_header_take_word(struct literal *literal, const char *word) {
         size_t n = strlen(word);
 
-        skip_blanks(literal);
+        npy_header_skip_blanks(literal);
         if ((size_t)(literal->end - literal->at) < n || memcmp(literal->at, word, n) != 0)
                 return false;
         literal->at += n;
@@ -68,11 +68,11 @@ static bool take_word(struct literal *literal, const char *word) {
 }
 
 /* A number that is not negative. An "L" may follow, as Python 2 wrote long integers. */
-static bool take_number(struct literal *literal, uint64_t *ret_number) {
+static bool npy_header_take_number(struct literal *literal, uint64_t *ret_number) {
         const char *begin;
         uint64_t number = 0;
 
-        skip_blanks(literal);
+        npy_header_skip_blanks(literal);
         begin = literal->at;
         for (; literal->at < literal->end && *literal->at >= '0' && *literal->at <= '9'; literal->at++)
                 if (__builtin_mul_overflow(number, 10u, &number) ||
@@ -127,11 +127,11 @@ static int read_descr(struct literal *literal, struct npy_header *header) {
         char descr[DESCR_SIZE];
         bool has_order;
 
-        skip_blanks(literal);
+        npy_header_skip_blanks(literal);
         if (literal->at < literal->end && *literal->at == '[')
                 return refuse_type(literal, "a list", '[');
-        if (!take_string(literal, descr, sizeof(descr)))
-                return refuse(literal, "a type such as '<f4'");
+        if (!npy_header_take_string(literal, descr, sizeof(descr)))
+                return npy_header_refuse(literal, "a type such as '<f4'");
         has_order = descr[0] && strchr("<>|=", descr[0]);
         for (size_t i = 0; i < ARRAY_SIZE(TYPES); i++)
                 if (strcmp(descr + has_order, TYPES[i].text) == 0) {
@@ -142,20 +142,20 @@ static int read_descr(struct literal *literal, struct npy_header *header) {
         return refuse_type(literal, descr, descr[has_order]);
 }
 
-static int read_shape(struct literal *literal, struct npy_header *header) {
-        if (!take(literal, '('))
-                return refuse(literal, "a shape such as (3, 4)");
-        while (!take(literal, ')')) {
+static int npy_header_read_shape(struct literal *literal, struct npy_header *header) {
+        if (!npy_header_take(literal, '('))
+                return npy_header_refuse(literal, "a shape such as (3, 4)");
+        while (!npy_header_take(literal, ')')) {
                 uint64_t n = 0;
 
-                if (!take_number(literal, &n))
-                        return refuse(literal, "a number of elements that is not negative");
+                if (!npy_header_take_number(literal, &n))
+                        return npy_header_refuse(literal, "a number of elements that is not negative");
                 if (header->n_dims == ARRAY_SIZE(header->shape))
                         return why_set(literal->why, -ENOTSUP, "has more than %zu dimensions",
                                        ARRAY_SIZE(header->shape));
                 header->shape[header->n_dims++] = n;
-                if (!take(literal, ',') && (literal->at == literal->end || *literal->at != ')'))
-                        return refuse(literal, "\",\" or \")\"");
+                if (!npy_header_take(literal, ',') && (literal->at == literal->end || *literal->at != ')'))
+                        return npy_header_refuse(literal, "\",\" or \")\"");
         }
         return 0;
 }
@@ -167,25 +167,26 @@ enum {
         HAS_ALL = 7,
 };
 
-static int read_entry(struct literal *literal, struct npy_header *header, bool *ret_is_fortran, unsigned *has) {
+static int npy_header_read_entry(struct literal *literal, struct npy_header *header, bool *ret_is_fortran,
+                                 unsigned *has) {
         char key[16];
         unsigned one;
         int r = 0;
 
-        if (!take_string(literal, key, sizeof(key)) || !take(literal, ':'))
-                return refuse(literal, "'descr', 'fortran_order' or 'shape'");
+        if (!npy_header_take_string(literal, key, sizeof(key)) || !npy_header_take(literal, ':'))
+                return npy_header_refuse(literal, "'descr', 'fortran_order' or 'shape'");
         if (strcmp(key, "descr") == 0) {
                 one = HAS_DESCR;
                 r = read_descr(literal, header);
         } else if (strcmp(key, "fortran_order") == 0) {
                 one = HAS_ORDER;
-                *ret_is_fortran = take_word(literal, "True");
-                if (!*ret_is_fortran && !take_word(literal, "False"))
-                        return refuse(literal, "True or False");
+                *ret_is_fortran = npy_header_take_word(literal, "True");
+                if (!*ret_is_fortran && !npy_header_take_word(literal, "False"))
+                        return npy_header_refuse(literal, "True or False");
         } else if (strcmp(key, "shape") == 0) {
                 one = HAS_SHAPE;
                 header->n_dims = 0;
-                r = read_shape(literal, header);
+                r = npy_header_read_shape(literal, header);
         } else {
                 return why_set(literal->why, -EBADMSG, "is damaged: its header has an entry \"%s\"", key);
         }
@@ -195,22 +196,22 @@ static int read_entry(struct literal *literal, struct npy_header *header, bool *
         return r;
 }
 
-static int read_dictionary(struct literal *literal, struct npy_header *header, bool *ret_is_fortran) {
+static int npy_header_read_dictionary(struct literal *literal, struct npy_header *header, bool *ret_is_fortran) {
         unsigned has = 0;
 
-        if (!take(literal, '{'))
-                return refuse(literal, "\"{\"");
-        while (!take(literal, '}')) {
-                int r = read_entry(literal, header, ret_is_fortran, &has);
+        if (!npy_header_take(literal, '{'))
+                return npy_header_refuse(literal, "\"{\"");
+        while (!npy_header_take(literal, '}')) {
+                int r = npy_header_read_entry(literal, header, ret_is_fortran, &has);
 
                 if (r < 0)
                         return r;
-                if (!take(literal, ',') && (literal->at == literal->end || *literal->at != '}'))
-                        return refuse(literal, "\",\" or \"}\"");
+                if (!npy_header_take(literal, ',') && (literal->at == literal->end || *literal->at != '}'))
+                        return npy_header_refuse(literal, "\",\" or \"}\"");
         }
-        skip_blanks(literal);
+        npy_header_skip_blanks(literal);
         if (literal->at != literal->end)
-                return refuse(literal, "the end");
+                return npy_header_refuse(literal, "the end");
         if (has != HAS_ALL)
                 return why_set(literal->why, -EBADMSG, "is damaged: its header lacks '%s'",
                                !(has & HAS_DESCR)   ? "descr"
@@ -222,7 +223,8 @@ static int read_dictionary(struct literal *literal, struct npy_header *header, b
 /* ---- the whole header ------------------------------------------------------------------------------------------ */
 
 /* Where the text begins, and how long it is. */
-static int find_text(const uint8_t *bytes, size_t n_bytes, size_t *ret_begin, size_t *ret_length, struct why *why) {
+static int npy_header_find_text(const uint8_t *bytes, size_t n_bytes, size_t *ret_begin, size_t *ret_length,
+                                struct why *why) {
         size_t n_length;
         uint32_t length;
 
@@ -244,7 +246,7 @@ static int find_text(const uint8_t *bytes, size_t n_bytes, size_t *ret_begin, si
         return 0;
 }
 
-static int measure(struct npy_header *header, bool is_value, struct why *why) {
+static int npy_header_measure(struct npy_header *header, bool is_value, struct why *why) {
         uint64_t n_bytes = dlp_dtype_bytes(header->dtype), n_rows = header->n_dims > 0 ? header->shape[0] : 1;
 
         if (header->n_dims == 0 && !is_value)
@@ -264,19 +266,19 @@ static int measure(struct npy_header *header, bool is_value, struct why *why) {
 }
 
 /* `is_file`: what prepare = "convert" takes. */
-static int read_header(const uint8_t *bytes, size_t n_bytes, bool is_value, bool is_file, struct npy_header *ret_header,
-                       struct why *why) {
+static int npy_header_read_header(const uint8_t *bytes, size_t n_bytes, bool is_value, bool is_file,
+                                  struct npy_header *ret_header, struct why *why) {
         struct npy_header header = { 0 };
         struct literal literal = { .why = why };
         bool is_fortran = false;
         size_t begin = 0, length = 0;
-        int r = find_text(bytes, n_bytes, &begin, &length, why);
+        int r = npy_header_find_text(bytes, n_bytes, &begin, &length, why);
 
         if (r < 0)
                 return r;
         literal.at = (const char *)bytes + begin;
         literal.end = literal.at + length;
-        r = read_dictionary(&literal, &header, &is_fortran);
+        r = npy_header_read_dictionary(&literal, &header, &is_fortran);
         if (r < 0)
                 return r;
         if (is_fortran && header.n_dims > 1)
@@ -285,7 +287,7 @@ static int read_header(const uint8_t *bytes, size_t n_bytes, bool is_value, bool
                                "numpy.ascontiguousarray()%s",
                                is_file ? ", or stage it with prepare = \"convert\"" : "");
         header.data = begin + length;
-        r = measure(&header, is_value, why);
+        r = npy_header_measure(&header, is_value, why);
         if (r == 0)
                 *ret_header = header;
         return r;
@@ -293,9 +295,9 @@ static int read_header(const uint8_t *bytes, size_t n_bytes, bool is_value, bool
 
 int npy_header_read(const uint8_t *bytes, size_t n_bytes, bool is_file, struct npy_header *ret_header,
                     struct why *why) {
-        return read_header(bytes, n_bytes, false, is_file, ret_header, why);
+        return npy_header_read_header(bytes, n_bytes, false, is_file, ret_header, why);
 }
 
 int npy_header_read_value(const uint8_t *bytes, size_t n_bytes, struct npy_header *ret_header, struct why *why) {
-        return read_header(bytes, n_bytes, true, false, ret_header, why);
+        return npy_header_read_header(bytes, n_bytes, true, false, ret_header, why);
 }

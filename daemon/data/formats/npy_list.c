@@ -25,14 +25,14 @@ void npy_list_fini(struct npy_list *list) {
         refusals_fini(&list->refused);
 }
 
-static bool ends_with(const char *name, const char *ending) {
+static bool npy_list_ends_with(const char *name, const char *ending) {
         size_t n = strlen(name);
 
         return name[0] != '.' && n >= strlen(ending) && strcmp(name + n - strlen(ending), ending) == 0;
 }
 
-static bool is_array(const char *name) {
-        return ends_with(name, NPY_ENDING);
+static bool npy_list_is_array(const char *name) {
+        return npy_list_ends_with(name, NPY_ENDING);
 }
 
 static int compare_arrays(const void *a, const void *b) {
@@ -54,7 +54,7 @@ static int add_array(struct npy_list *list, const char *file, const char *member
 void npy_list_name(const char *file, char ret_name[SCHEMA_NAME_MAX]) {
         size_t n = strlen(file);
 
-        field_name_from(file, n - (ends_with(file, NPY_ENDING) ? strlen(NPY_ENDING) : 0), ret_name);
+        field_name_from(file, n - (npy_list_ends_with(file, NPY_ENDING) ? strlen(NPY_ENDING) : 0), ret_name);
 }
 
 static int note_refused(struct npy_list *list, const char *file, int error, const struct why *why) {
@@ -94,7 +94,7 @@ static int found_member(void *userdata, const struct zip_file *file, struct why 
                 indexing_count_hidden();
                 return 0;
         }
-        if (!ends_with(file->name, NPY_ENDING))
+        if (!npy_list_ends_with(file->name, NPY_ENDING))
                 r = why_set(why, -EINVAL, "%s in it is not an array, NAME" NPY_ENDING ", as numpy.savez() writes it",
                             file->name);
         else if (!file->is_stored)
@@ -158,7 +158,7 @@ struct archives {
         uint32_t n;
 };
 
-static int read_folder(struct npy_list *list, DIR *dir, struct archives *archives, struct why *why) {
+static int npy_list_read_folder(struct npy_list *list, DIR *dir, struct archives *archives, struct why *why) {
         for (;;) {
                 struct dirent *entry;
                 int r;
@@ -167,10 +167,10 @@ static int read_folder(struct npy_list *list, DIR *dir, struct archives *archive
                 entry = readdir(dir);
                 if (!entry)
                         return errno ? why_errno(why, -errno, "the folder cannot be read to its end") : 0;
-                if (ends_with(entry->d_name, ARCHIVE) && archives->n++ == 0)
+                if (npy_list_ends_with(entry->d_name, ARCHIVE) && archives->n++ == 0)
                         snprintf(archives->name, sizeof(archives->name), "%s", entry->d_name);
-                if (!is_array(entry->d_name)) {
-                        indexing_pass_over(entry->d_name, is_array);
+                if (!npy_list_is_array(entry->d_name)) {
+                        indexing_pass_over(entry->d_name, npy_list_is_array);
                         continue;
                 }
                 r = add_of_folder(list, entry->d_name, why);
@@ -192,7 +192,7 @@ static int list_folder(struct npy_list *list, int root_fd, struct why *why) {
                 closep(&fd);
                 return why_errno(why, r, "the folder cannot be read");
         }
-        r = read_folder(list, dir, &archives, why);
+        r = npy_list_read_folder(list, dir, &archives, why);
         closedir(dir);
         if (r < 0)
                 return r;
@@ -218,7 +218,7 @@ static bool begins_as_archive(int root_fd, const char *file) {
         return fd >= 0 && pread(fd, begin, sizeof(begin), 0) == sizeof(begin) && memcmp(begin, "PK\3\4", 4) == 0;
 }
 
-static int list_files(struct npy_list *list, int root_fd, const struct files *files, struct why *why) {
+static int npy_list_list_files(struct npy_list *list, int root_fd, const struct files *files, struct why *why) {
         if (files->n_names == 0 && list->is_raw)
                 return why_set(
                         why, -EINVAL,
@@ -234,18 +234,18 @@ static int list_files(struct npy_list *list, int root_fd, const struct files *fi
                 list->is_single = true;
                 return add_array(list, files->names[0], NULL, why);
         }
-        if (ends_with(files->names[0], NPY_ENDING)) {
+        if (npy_list_ends_with(files->names[0], NPY_ENDING)) {
                 list->is_single = true;
                 return add_array(list, files->names[0], NULL, why);
         }
-        if (ends_with(files->names[0], ARCHIVE) || begins_as_archive(root_fd, files->names[0]))
+        if (npy_list_ends_with(files->names[0], ARCHIVE) || begins_as_archive(root_fd, files->names[0]))
                 return list_archive(list, root_fd, files->names[0], why);
         return why_set(why, -EINVAL, "not a file NAME" NPY_ENDING " or NAME" ARCHIVE);
 }
 
 int npy_list_find(struct npy_list *list, int root_fd, const struct files *files, struct why *why) {
         uint32_t n;
-        int r = list_files(list, root_fd, files, why);
+        int r = npy_list_list_files(list, root_fd, files, why);
 
         if (r < 0)
                 return r;

@@ -11,7 +11,7 @@ static int64_t dimension(const struct npy_header *header, uint32_t idx) {
         return idx == 0 && header->shape[0] == 0 ? -1 : (int64_t)header->shape[idx];
 }
 
-static void take_first(struct npy_survey *survey, const struct npy_header *header) {
+static void npy_survey_take_first(struct npy_survey *survey, const struct npy_header *header) {
         survey->dtype = header->dtype;
         survey->n_dims = header->n_dims;
         for (uint32_t i = 0; i < header->n_dims; i++)
@@ -49,7 +49,7 @@ int npy_survey_take(struct npy_survey *survey, int fd, uint64_t offset, uint64_t
         if (r < 0 || header.end != n_bytes)
                 return 0;
         if (survey->n_arrays++ == 0)
-                take_first(survey, &header);
+                npy_survey_take_first(survey, &header);
         else
                 take_other(survey, &header);
         return 0;

@@ -24,8 +24,8 @@ int outside_check_length(uint64_t n_bytes, struct why *why) {
 }
 
 /* Makes the path relative to the root. */
-static int find_inner(const struct outside_files *outside, const char *path, uint64_t n_bytes, const char **ret_inner,
-                      struct why *why) {
+static int outside_find_inner(const struct outside_files *outside, const char *path, uint64_t n_bytes,
+                              const char **ret_inner, struct why *why) {
         size_t n_root = strlen(outside->root);
         const char *inner = path;
 
@@ -44,8 +44,8 @@ static int find_inner(const struct outside_files *outside, const char *path, uin
         return 0;
 }
 
-static int add_file(struct outside_files *outside, const char *path, const struct stat *status,
-                    struct index_row *ret_row) {
+static int outside_add_file(struct outside_files *outside, const char *path, const struct stat *status,
+                            struct index_row *ret_row) {
         const char *slash = strrchr(path, '/');
         size_t n_dir = slash ? (size_t)(slash - path) : 0;
         uint32_t flags = !status ? INDEX_FILE_UNREACHABLE : S_ISREG(status->st_mode) ? 0 : INDEX_FILE_NOT_REGULAR;
@@ -75,10 +75,10 @@ int outside_find(struct outside_files *outside, const char *path, uint64_t n_byt
         int r = outside_check_length(n_bytes, why);
 
         if (r == 0)
-                r = find_inner(outside, path, n_bytes, &inner, why);
+                r = outside_find_inner(outside, path, n_bytes, &inner, why);
         if (r < 0)
                 return r;
         r = beneath_stat(outside->root_fd, inner, &status);
-        r = add_file(outside, inner, r < 0 ? NULL : &status, ret_row);
+        r = outside_add_file(outside, inner, r < 0 ? NULL : &status, ret_row);
         return r < 0 ? why_set(why, r, "no memory for its index") : 0;
 }

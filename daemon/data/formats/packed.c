@@ -58,7 +58,7 @@ static void loaded_fini(struct loaded *loaded) {
         growing_fini(&loaded->table);
 }
 
-static int no_memory(const struct gathering *gathering, int error) {
+static int packed_no_memory(const struct gathering *gathering, int error) {
         if (error == -E2BIG)
                 return why_set(gathering->why, error, "%s: more samples than an index can hold", gathering->root);
         return why_set(gathering->why, error, "%s: no memory for its index, after %" PRIu64 " samples", gathering->root,
@@ -67,7 +67,7 @@ static int no_memory(const struct gathering *gathering, int error) {
 
 /* ---- one shard ----------------------------------------------------------------------------------------------- */
 
-static int open_shard(const struct gathering *gathering, const char *name, int *ret_fd) {
+static int packed_open_shard(const struct gathering *gathering, const char *name, int *ret_fd) {
         /* O_NONBLOCK: opening a FIFO must not block. */
         int fd = beneath_open(gathering->root_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
@@ -110,7 +110,7 @@ static int load_shard(struct gathering *gathering, const char *name, struct load
         int r;
 
         loaded->name = name;
-        r = open_shard(gathering, name, &fd);
+        r = packed_open_shard(gathering, name, &fd);
         if (r < 0)
                 return r;
         r = load_checked(gathering, fd, loaded, &detail);
@@ -120,13 +120,13 @@ static int load_shard(struct gathering *gathering, const char *name, struct load
 /* ---- what a shard says about the dataset --------------------------------------------------------------------- */
 
 /* The first shard defines the classes, */
-static int take_classes(struct gathering *gathering, const struct loaded *loaded) {
+static int packed_take_classes(struct gathering *gathering, const struct loaded *loaded) {
         const struct shard *shard = &loaded->shard;
         int r = 0;
 
         gathering->classes = calloc(shard->header->n_classes ? shard->header->n_classes : 1, sizeof(char *));
         if (!gathering->classes)
-                return no_memory(gathering, -ENOMEM);
+                return packed_no_memory(gathering, -ENOMEM);
         strcpy(gathering->source, shard->header->source);
         index_builder_set_source(gathering->builder, gathering->source);
         for (uint64_t i = 0; i < shard->header->n_classes && r >= 0; i++) {
@@ -135,11 +135,11 @@ static int take_classes(struct gathering *gathering, const struct loaded *loaded
                 r = gathering->classes[i] ? index_builder_add_class(gathering->builder, gathering->classes[i])
                                           : -ENOMEM;
         }
-        return r < 0 ? no_memory(gathering, r) : 0;
+        return r < 0 ? packed_no_memory(gathering, r) : 0;
 }
 
 /* and the others must have the same, because labels would have a different meaning in each. */
-static int check_classes(const struct gathering *gathering, const struct loaded *loaded) {
+static int packed_check_classes(const struct gathering *gathering, const struct loaded *loaded) {
         const struct shard *shard = &loaded->shard;
         char first[32];
 
@@ -173,7 +173,7 @@ static int find_dir(struct gathering *gathering, const char *path, size_t n_dir)
         return index_builder_add_dir(gathering->builder, gathering->dir, NULL, &gathering->idx_dir);
 }
 
-static int take_sample(struct gathering *gathering, const struct shard *shard, const struct shard_entry *entry) {
+static int packed_take_sample(struct gathering *gathering, const struct shard *shard, const struct shard_entry *entry) {
         const char *path = shard->names + entry->path, *slash = strrchr(path, '/');
         struct index_row row = { .offset = entry->offset, .length = entry->length };
         int r;
@@ -187,7 +187,7 @@ static int take_sample(struct gathering *gathering, const struct shard *shard, c
         return r;
 }
 
-static int look_up(const struct gathering *gathering) {
+static int packed_look_up(const struct gathering *gathering) {
         if (gathering->n_samples % LOOK_UP_SAMPLES != 0 || !gathering->watch)
                 return 0;
         if (gathering->watch->cancel && atomic_load_explicit(gathering->watch->cancel, memory_order_relaxed))
@@ -202,19 +202,19 @@ static int take_samples(struct gathering *gathering, const struct loaded *loaded
 
         r = index_builder_add_shard(gathering->builder, loaded->name, &loaded->status);
         if (r < 0)
-                return no_memory(gathering, r);
+                return packed_no_memory(gathering, r);
         for (uint64_t i = 0; i < loaded->header.n_samples; i++, gathering->n_samples++) {
-                r = look_up(gathering);
+                r = packed_look_up(gathering);
                 if (r < 0)
                         return r;
-                r = take_sample(gathering, &loaded->shard, &loaded->shard.entries[i]);
+                r = packed_take_sample(gathering, &loaded->shard, &loaded->shard.entries[i]);
                 if (r < 0)
-                        return no_memory(gathering, r);
+                        return packed_no_memory(gathering, r);
         }
         return 0;
 }
 
-static int take_shard(struct gathering *gathering, uint64_t idx) {
+static int packed_take_shard(struct gathering *gathering, uint64_t idx) {
         _cleanup_(loaded_fini) struct loaded loaded = { 0 };
         char name[32];
         int r;
@@ -223,7 +223,7 @@ static int take_shard(struct gathering *gathering, uint64_t idx) {
         r = load_shard(gathering, name, &loaded);
         if (r < 0)
                 return r;
-        r = idx == 0 ? take_classes(gathering, &loaded) : check_classes(gathering, &loaded);
+        r = idx == 0 ? packed_take_classes(gathering, &loaded) : packed_check_classes(gathering, &loaded);
         if (r < 0)
                 return r;
         return take_samples(gathering, &loaded);
@@ -231,7 +231,7 @@ static int take_shard(struct gathering *gathering, uint64_t idx) {
 
 /* ---- the folder ---------------------------------------------------------------------------------------------- */
 
-static bool is_shard(const char *name) {
+static bool packed_is_shard(const char *name) {
         size_t n = strlen(name), n_suffix = strlen(SHARD_SUFFIX);
 
         return name[0] != '.' && n > n_suffix && strcmp(name + n - n_suffix, SHARD_SUFFIX) == 0;
@@ -255,10 +255,10 @@ static int count_shards(struct gathering *gathering, uint64_t *ret_n) {
         dir = fdopendir(fd);
         if (!dir) {
                 close(fd);
-                return no_memory(gathering, -ENOMEM);
+                return packed_no_memory(gathering, -ENOMEM);
         }
         for (errno = 0; (entry = readdir(dir)); errno = 0)
-                n += is_shard(entry->d_name);
+                n += packed_is_shard(entry->d_name);
         r = errno;
         closedir(dir);
         if (r != 0)
@@ -270,7 +270,7 @@ static int count_shards(struct gathering *gathering, uint64_t *ret_n) {
                                gathering->root);
         r = index_builder_add_dir(gathering->builder, "", &status, &idx_dir);
         *ret_n = n;
-        return r < 0 ? no_memory(gathering, r) : 0;
+        return r < 0 ? packed_no_memory(gathering, r) : 0;
 }
 
 static int packed_build(int root_fd, const struct files *files, const struct format_options *options,
@@ -284,12 +284,12 @@ static int packed_build(int root_fd, const struct files *files, const struct for
         (void)options;
         r = index_builder_new(FORMAT_PACKED.name, 1, &gathering.builder);
         if (r < 0)
-                return no_memory(&gathering, r);
+                return packed_no_memory(&gathering, r);
         r = count_shards(&gathering, &n_shards);
         if (r < 0)
                 return r;
         for (uint64_t i = 0; i < n_shards; i++) {
-                r = take_shard(&gathering, i);
+                r = packed_take_shard(&gathering, i);
                 if (r < 0)
                         return r;
         }
@@ -303,7 +303,7 @@ static int packed_build(int root_fd, const struct files *files, const struct for
 }
 
 static int packed_is_it(int root_fd, const struct files *files) {
-        return format_names_files(root_fd, files, is_shard);
+        return format_names_files(root_fd, files, packed_is_shard);
 }
 
 const struct format FORMAT_PACKED = {

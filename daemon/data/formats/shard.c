@@ -37,7 +37,7 @@ static void writer_freep(struct shard_writer **writer) {
         shard_writer_free(*writer);
 }
 
-static int add_name(struct shard_writer *writer, const char *name, uint64_t *ret_offset) {
+static int shard_add_name(struct shard_writer *writer, const char *name, uint64_t *ret_offset) {
         *ret_offset = writer->names.n_bytes;
         return growing_append(&writer->names, name, strlen(name) + 1);
 }
@@ -46,7 +46,7 @@ static int add_class(struct shard_writer *writer, const char *name) {
         uint64_t offset;
         int r;
 
-        r = add_name(writer, name, &offset);
+        r = shard_add_name(writer, name, &offset);
         return r < 0 ? r : growing_append(&writer->classes, &offset, sizeof(offset));
 }
 
@@ -77,16 +77,16 @@ int shard_writer_new(int fd, const char *const *class_names, uint32_t n_classes,
         return 0;
 }
 
-static uint64_t align_up(uint64_t n) {
+static uint64_t shard_align_up(uint64_t n) {
         return (n + SHARD_ALIGN - 1) / SHARD_ALIGN * SHARD_ALIGN;
 }
 
-static uint64_t table_bytes(const struct shard_writer *writer) {
+static uint64_t shard_table_bytes(const struct shard_writer *writer) {
         return writer->entries.n_bytes + writer->classes.n_bytes + (writer->names.n_bytes + 7) / 8 * 8;
 }
 
-static int check_sample(const struct shard_writer *writer, const char *path, int32_t label, uint64_t n_bytes,
-                        struct why *why) {
+static int shard_check_sample(const struct shard_writer *writer, const char *path, int32_t label, uint64_t n_bytes,
+                              struct why *why) {
         if (path[0] == '\0' || strnlen(path, PATH_MAX) >= PATH_MAX || !index_is_inner_path(path))
                 return why_set(why, -EINVAL, "\"%s\" cannot be a path within a dataset", path);
         if (label < 0 || (uint64_t)label >= writer->header.n_classes)
@@ -94,7 +94,7 @@ static int check_sample(const struct shard_writer *writer, const char *path, int
         if (n_bytes > INT64_MAX / 2 || writer->end > INT64_MAX / 2)
                 return why_set(why, -EFBIG, "%s: %" PRIu64 " bytes do not fit a shard", path, n_bytes);
         if (writer->header.n_samples == SHARD_SAMPLES_MAX ||
-            table_bytes(writer) + sizeof(struct shard_entry) + strlen(path) + 8 > SHARD_TABLE_MAX)
+            shard_table_bytes(writer) + sizeof(struct shard_entry) + strlen(path) + 8 > SHARD_TABLE_MAX)
                 return why_set(why, -E2BIG, "%s: the shard's table is full after %" PRIu64 " samples; make it smaller",
                                path, writer->header.n_samples);
         return 0;
@@ -102,13 +102,13 @@ static int check_sample(const struct shard_writer *writer, const char *path, int
 
 int shard_writer_add(struct shard_writer *writer, const char *path, int32_t label, const void *bytes, uint64_t n_bytes,
                      struct why *why) {
-        struct shard_entry entry = { .offset = align_up(writer->end), .length = n_bytes, .label = label };
+        struct shard_entry entry = { .offset = shard_align_up(writer->end), .length = n_bytes, .label = label };
         int r;
 
-        r = check_sample(writer, path, label, n_bytes, why);
+        r = shard_check_sample(writer, path, label, n_bytes, why);
         if (r < 0)
                 return r;
-        r = add_name(writer, path, &entry.path);
+        r = shard_add_name(writer, path, &entry.path);
         if (r >= 0)
                 r = growing_append(&writer->entries, &entry, sizeof(entry));
         if (r < 0)
@@ -146,9 +146,9 @@ int shard_writer_finish(struct shard_writer *writer, struct why *why) {
         r = gather_table(writer);
         if (r < 0)
                 return why_set(why, r, "no memory for the shard's table");
-        header->table = align_up(writer->end);
+        header->table = shard_align_up(writer->end);
         header->table_bytes = writer->entries.n_bytes;
-        header->file_bytes = align_up(header->table + header->table_bytes);
+        header->file_bytes = shard_align_up(header->table + header->table_bytes);
         header->checksum = shard_checksum(header, writer->entries.bytes);
 
         r = disk_write_at(writer->fd, writer->entries.bytes, writer->entries.n_bytes, header->table);

@@ -13,7 +13,7 @@ uint64_t shard_checksum(const struct shard_header *header, const void *table) {
         return index_checksum(&folded, sizeof(folded));
 }
 
-static uint64_t align_up(uint64_t n) {
+static uint64_t shard_parse_align_up(uint64_t n) {
         return (n + SHARD_ALIGN - 1) / SHARD_ALIGN * SHARD_ALIGN;
 }
 
@@ -33,7 +33,7 @@ int shard_check_header(const struct shard_header *header, uint64_t file_bytes, s
                 return why_set(why, -EBADMSG, "a count is above its limit");
         if (header->table % SHARD_ALIGN != 0 || header->table < SHARD_ALIGN || header->table > file_bytes ||
             header->table_bytes > file_bytes - header->table ||
-            align_up(header->table + header->table_bytes) != file_bytes)
+            shard_parse_align_up(header->table + header->table_bytes) != file_bytes)
                 return why_set(why, -EBADMSG, "its table does not end where the file does");
         if (!memchr(header->source, '\0', sizeof(header->source)) || header->source[0] == '\0')
                 return why_set(why, -EBADMSG, "it does not name the format that its samples had");

@@ -77,14 +77,14 @@ const cJSON *table_features(const cJSON *notes) {
         return cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(notes, "info"), "features");
 }
 
-static const char *type_of(const cJSON *features, const char *name, const cJSON **ret_feature) {
+static const char *table_columns_type_of(const cJSON *features, const char *name, const cJSON **ret_feature) {
         *ret_feature = cJSON_GetObjectItemCaseSensitive(features, name);
         return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(*ret_feature, "_type"));
 }
 
 enum field_kind table_feature_kind(const cJSON *features, const char *name, const struct schema_field *field) {
         const cJSON *feature;
-        const char *type = type_of(features, name, &feature);
+        const char *type = table_columns_type_of(features, name, &feature);
 
         if (!type || field->kind != FIELD_BYTES)
                 return field->kind;
@@ -95,7 +95,7 @@ enum field_kind table_feature_kind(const cJSON *features, const char *name, cons
 
 const cJSON *table_feature_classes(const cJSON *features, const char *name, const struct schema_field *field) {
         const cJSON *feature, *names, *one;
-        const char *type = type_of(features, name, &feature);
+        const char *type = table_columns_type_of(features, name, &feature);
 
         if (!type || strcmp(type, "ClassLabel") != 0 || field->kind != FIELD_VALUE || field->n_dims != 0 ||
             field->dtype != DLP_DTYPE_INT64 || strcmp(name, "label") != 0)

@@ -34,7 +34,7 @@ int text_list_add(struct text_list *list, const void *text, uint64_t n_bytes, st
         return r < 0 ? why_set(why, r, "no memory for a list of texts") : 0;
 }
 
-static int check(const struct text_list *list, struct why *why) {
+static int text_list_check(const struct text_list *list, struct why *why) {
         const uint64_t *ends = (const void *)list->ends.bytes;
         uint64_t begin = 0;
 
@@ -51,7 +51,7 @@ static int check(const struct text_list *list, struct why *why) {
 
 int text_list_set(struct text_list *list, struct index_builder *builder, uint32_t idx_column, struct why *why) {
         uint64_t n = list->ends.n_bytes / sizeof(uint64_t);
-        int r = check(list, why);
+        int r = text_list_check(list, why);
 
         if (r < 0)
                 return r;

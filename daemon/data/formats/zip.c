@@ -34,7 +34,7 @@ static int bad(const struct reading *reading, uint64_t at, const char *what) {
         return why_set(reading->why, -EBADMSG, "at byte %" PRIu64 ": %s", at, what);
 }
 
-static int read_at(const struct reading *reading, void *into, size_t n, uint64_t offset) {
+static int zip_read_at(const struct reading *reading, void *into, size_t n, uint64_t offset) {
         int r;
 
         if (offset > reading->n_bytes || n > reading->n_bytes - offset)
@@ -46,10 +46,10 @@ static int read_at(const struct reading *reading, void *into, size_t n, uint64_t
 /* ---- where the directory is ------------------------------------------------------------------------------------ */
 
 /* The end record is the last in the file, except for a comment of up to 64 KiB. */
-static int find_end(const struct reading *reading, uint8_t ret_end[N_END], uint64_t *ret_at) {
+static int zip_find_end(const struct reading *reading, uint8_t ret_end[N_END], uint64_t *ret_at) {
         uint64_t most = N_END + COMMENT_MAX, n = reading->n_bytes < most ? reading->n_bytes : most;
         _cleanup_(freep) uint8_t *tail = malloc(most);
-        int r = tail ? read_at(reading, tail, n, reading->n_bytes - n) : -ENOMEM;
+        int r = tail ? zip_read_at(reading, tail, n, reading->n_bytes - n) : -ENOMEM;
 
         if (r < 0)
                 return r == -ENOMEM ? why_errno(reading->why, r, "its end") : r;
@@ -73,11 +73,11 @@ static int read_end_64(const struct reading *reading, uint64_t end_at, struct di
 
         if (end_at < N_LOCATOR)
                 return 0;
-        r = read_at(reading, locator, sizeof(locator), end_at - N_LOCATOR);
+        r = zip_read_at(reading, locator, sizeof(locator), end_at - N_LOCATOR);
         if (r < 0 || memcmp(locator, "PK\6\7", 4) != 0)
                 return r;
         at = le64(locator + 8);
-        r = read_at(reading, end, sizeof(end), at);
+        r = zip_read_at(reading, end, sizeof(end), at);
         if (r < 0)
                 return r;
         if (memcmp(end, "PK\6\6", 4) != 0)
@@ -92,7 +92,7 @@ static int read_end_64(const struct reading *reading, uint64_t end_at, struct di
 static int find_directory(const struct reading *reading, struct directory *ret_directory) {
         uint8_t end[N_END] = { 0 };
         uint64_t at = 0;
-        int r = find_end(reading, end, &at);
+        int r = zip_find_end(reading, end, &at);
 
         if (r < 0)
                 return r;
@@ -142,7 +142,7 @@ static int read_extra(const struct reading *reading, uint64_t at, const uint8_t 
 static int find_data(const struct reading *reading, const struct directory *directory, uint64_t local,
                      struct zip_file *file) {
         uint8_t header[N_LOCAL] = { 0 };
-        int r = read_at(reading, header, sizeof(header), local);
+        int r = zip_read_at(reading, header, sizeof(header), local);
 
         if (r < 0)
                 return r;
@@ -158,8 +158,8 @@ static int find_data(const struct reading *reading, const struct directory *dire
 }
 
 /* One entry of the directory, of which `n` bytes are left; returns how long it is. */
-static int64_t read_entry(const struct reading *reading, const struct directory *directory, const uint8_t *entry,
-                          uint64_t n, struct zip_file *ret_file) {
+static int64_t zip_read_entry(const struct reading *reading, const struct directory *directory, const uint8_t *entry,
+                              uint64_t n, struct zip_file *ret_file) {
         uint64_t at = directory->end - n, packed, local, *numbers[] = { &ret_file->n_bytes, &packed, &local };
         size_t n_name, n_extra, n_comment;
         int r;
@@ -204,9 +204,9 @@ int zip_walk(int fd, uint64_t n_bytes, int (*found)(void *userdata, const struct
         bytes = malloc(directory.n_bytes + 1);
         if (!bytes)
                 return why_errno(why, -ENOMEM, "its directory");
-        r = read_at(&reading, bytes, directory.n_bytes, directory.offset);
+        r = zip_read_at(&reading, bytes, directory.n_bytes, directory.offset);
         for (uint64_t i = 0; i < directory.n_files && r >= 0; i++) {
-                int64_t n = read_entry(&reading, &directory, bytes + at, directory.n_bytes - at, &file);
+                int64_t n = zip_read_entry(&reading, &directory, bytes + at, directory.n_bytes - at, &file);
 
                 r = n < 0 ? (int)n : found(userdata, &file, why);
                 at += n < 0 ? 0 : (uint64_t)n;

@@ -108,7 +108,7 @@ static int copy_to_memory(int fd, uint64_t n_bytes, int *ret_copy, struct why *w
 
 /* Maps the file itself if only we can write it, or else a copy. Memory is counted before it is taken, and for as long
  * as the index is open. */
-static int map_file(struct index *index, int fd, enum own_file kind, struct budget *budget, struct why *why) {
+static int index_map_file(struct index *index, int fd, enum own_file kind, struct budget *budget, struct why *why) {
         _cleanup_(closep) int copy = -1;
         struct index_header header;
         int r = index_read_header(fd, &header, why);
@@ -149,7 +149,7 @@ static bool has_field(const struct schema *schema, const char *name) {
         return false;
 }
 
-static void describe_field(const struct index_field *field, bool is_stored, struct schema_field *ret_described) {
+static void index_describe_field(const struct index_field *field, bool is_stored, struct schema_field *ret_described) {
         *ret_described = (struct schema_field){
                 .kind = (enum field_kind)field->kind,
                 .is_stored = is_stored,
@@ -168,7 +168,8 @@ static void describe_field(const struct index_field *field, bool is_stored, stru
  * every sample and delivered if a pipeline asks for it. */
 static void describe_fields(const struct index *index, struct schema *schema) {
         for (uint64_t i = 0; i < index->header->n_fields + index->header->n_columns; i++)
-                describe_field(&index->fields[i], i < index->header->n_fields, &schema->fields[schema->n_fields++]);
+                index_describe_field(&index->fields[i], i < index->header->n_fields,
+                                     &schema->fields[schema->n_fields++]);
         if (index_header_has_labels(index->header) && !has_field(schema, "label"))
                 schema->fields[schema->n_fields++] =
                         (struct schema_field){ .name = "label", .kind = FIELD_VALUE, .dtype = DLP_DTYPE_INT64 };
@@ -191,7 +192,7 @@ static bool has_other_files(const struct index *index) {
         return false;
 }
 
-static void describe(struct index *index) {
+static void index_describe(struct index *index) {
         const struct index_header *header = index->header;
 
         index->source = (struct source){
@@ -232,8 +233,8 @@ static int list_refused(struct index *index, const struct index_places *places) 
         return 0;
 }
 
-static int open_as(int fd, enum own_file kind, const char *path, struct budget *budget, struct source **ret_source,
-                   struct why *why) {
+static int index_open_as(int fd, enum own_file kind, const char *path, struct budget *budget,
+                         struct source **ret_source, struct why *why) {
         _cleanup_(index_closep) struct index *index = NULL;
         struct index_places places;
         struct why detail = { 0 };
@@ -244,7 +245,7 @@ static int open_as(int fd, enum own_file kind, const char *path, struct budget *
         if (!index)
                 return why_set(why, -ENOMEM, "%s: no memory to open it", path);
 
-        r = map_file(index, fd, kind, budget, &detail);
+        r = index_map_file(index, fd, kind, budget, &detail);
         if (r >= 0)
                 r = index_validate(index->map, index->map_bytes, &longest_path, &detail);
         if (r >= 0)
@@ -253,7 +254,7 @@ static int open_as(int fd, enum own_file kind, const char *path, struct budget *
                 return why_set(why, r, "%s: %s", path, detail.text);
 
         find_sections(index, &places);
-        describe(index);
+        index_describe(index);
         if (list_refused(index, &places) < 0)
                 return why_set(why, -ENOMEM, "%s: no memory to open it", path);
         index->source.max_name_bytes = longest_path;
@@ -262,11 +263,11 @@ static int open_as(int fd, enum own_file kind, const char *path, struct budget *
 }
 
 int index_open_fd(int fd, const char *path, struct budget *budget, struct source **ret_source, struct why *why) {
-        return open_as(fd, own_file_kind(fd), path, budget, ret_source, why);
+        return index_open_as(fd, own_file_kind(fd), path, budget, ret_source, why);
 }
 
 int index_open_copy(int fd, const char *path, struct budget *budget, struct source **ret_source, struct why *why) {
-        return open_as(fd, OWN_FILE_NOT, path, budget, ret_source, why);
+        return index_open_as(fd, OWN_FILE_NOT, path, budget, ret_source, why);
 }
 
 int index_open(const char *path, struct budget *budget, struct source **ret_source, struct why *why) {
@@ -450,7 +451,7 @@ static bool find_value(const struct index *index, uint64_t sample, uint32_t fiel
         return !(ends[sample] & INDEX_VALUE_ABSENT);
 }
 
-static bool is_column(const struct index *index, uint32_t field) {
+static bool index_is_column(const struct index *index, uint32_t field) {
         return field < index->header->n_fields + index->header->n_columns; /* otherwise it is the label */
 }
 
@@ -458,14 +459,14 @@ static bool index_value_bytes(const struct source *source, uint64_t sample, uint
         const uint8_t *elements;
 
         *ret_n_bytes = sizeof(int64_t);
-        return !is_column(index_of(source), field) ||
+        return !index_is_column(index_of(source), field) ||
                find_value(index_of(source), sample, field, &elements, ret_n_bytes);
 }
 
 static void index_value(const struct source *source, uint64_t sample, uint32_t field, void *ret_value) {
         const struct index *index = index_of(source);
 
-        if (is_column(index, field)) {
+        if (index_is_column(index, field)) {
                 const uint8_t *elements;
                 uint64_t n_bytes;
 
@@ -479,7 +480,7 @@ static void index_value(const struct source *source, uint64_t sample, uint32_t f
 }
 
 /* The last shard that begins at or before this sample: a dozen steps in a table that stays in the cache. */
-static uint64_t shard_of(const struct index *index, uint64_t sample) {
+static uint64_t index_shard_of(const struct index *index, uint64_t sample) {
         uint64_t first = 0, end = index->header->n_shards;
 
         while (end - first > 1) {
@@ -494,7 +495,7 @@ static uint64_t shard_of(const struct index *index, uint64_t sample) {
 }
 
 static void locate_in_shard(const struct index *index, uint64_t sample, uint32_t shards_after, struct extent *extent) {
-        extent->idx_shard = (uint32_t)shard_of(index, sample) + shards_after;
+        extent->idx_shard = (uint32_t)index_shard_of(index, sample) + shards_after;
         extent->shard = index->names + index->shards[extent->idx_shard].name;
         extent->stamp = &index->shards[extent->idx_shard].stamp;
 }

@@ -140,7 +140,7 @@ void index_builder_freep(struct index_builder **builder) {
 
 /* ---- collecting ---------------------------------------------------------------------------------------------- */
 
-static int add_name(struct index_builder *builder, const char *name, uint64_t *ret_offset) {
+static int index_builder_add_name(struct index_builder *builder, const char *name, uint64_t *ret_offset) {
         uint64_t offset = builder->names.n_bytes;
         int r;
 
@@ -157,7 +157,7 @@ int index_builder_add_class(struct index_builder *builder, const char *name) {
 
         if (builder->header.n_classes == INDEX_CLASSES_MAX)
                 return -E2BIG;
-        r = add_name(builder, name, &offset);
+        r = index_builder_add_name(builder, name, &offset);
         if (r >= 0)
                 r = growing_append(&builder->classes, &offset, sizeof(offset));
         if (r < 0)
@@ -168,10 +168,10 @@ int index_builder_add_class(struct index_builder *builder, const char *name) {
 
 int index_builder_refuse(struct index_builder *builder, const struct refusal *refusal) {
         struct index_refused refused;
-        int r = add_name(builder, refusal->name, &refused.name);
+        int r = index_builder_add_name(builder, refusal->name, &refused.name);
 
         if (r >= 0)
-                r = add_name(builder, refusal->reason, &refused.reason);
+                r = index_builder_add_name(builder, refusal->reason, &refused.reason);
         if (r >= 0)
                 r = growing_append(&builder->refused, &refused, sizeof(refused));
         if (r < 0)
@@ -194,7 +194,7 @@ int index_builder_add_dir(struct index_builder *builder, const char *path, const
                 return -E2BIG;
         if (status)
                 dir.stamp = file_stamp_of(status);
-        r = add_name(builder, path, &dir.path);
+        r = index_builder_add_name(builder, path, &dir.path);
         if (r >= 0)
                 r = growing_append(&builder->dirs, &dir, sizeof(dir));
         if (r < 0)
@@ -221,7 +221,7 @@ int index_builder_add_file(struct index_builder *builder, uint32_t dir, const ch
         assert(dir < builder->header.n_dirs);
         if (builder->header.n_files == INDEX_FILES_MAX)
                 return -E2BIG;
-        r = add_name(builder, name, &file.name);
+        r = index_builder_add_name(builder, name, &file.name);
         if (r >= 0)
                 r = growing_append(&builder->files, &file, sizeof(file));
         if (r < 0)
@@ -245,7 +245,7 @@ int index_builder_add_shard(struct index_builder *builder, const char *name, con
         assert(builder->header.n_shards > 0 || builder->header.n_samples == 0);
         if (builder->header.n_shards == INDEX_SHARDS_MAX)
                 return -E2BIG;
-        r = add_name(builder, name, &shard.name);
+        r = index_builder_add_name(builder, name, &shard.name);
         if (r >= 0)
                 r = growing_append(&builder->shards, &shard, sizeof(shard));
         if (r < 0)
@@ -345,7 +345,7 @@ static void hash_u64(struct hashing *hashing, uint64_t value) {
 }
 
 /* Includes the NUL: it cannot be in a name, so no two lists of names give the same bytes. */
-static void hash_name(struct hashing *hashing, const char *name) {
+static void index_builder_hash_name(struct hashing *hashing, const char *name) {
         hash_bytes(hashing, name, strlen(name) + 1);
 }
 
@@ -376,7 +376,7 @@ static void hash_columns(struct hashing *hashing, const struct index_columns *co
                 return;
         hash_u64(hashing, columns->n);
         for (uint32_t i = 0; i < columns->n; i++) {
-                hash_name(hashing, columns->columns[i].field.name);
+                index_builder_hash_name(hashing, columns->columns[i].field.name);
                 hash_u64(hashing, columns->columns[i].field.kind);
                 hash_array(hashing, &columns->columns[i].field);
                 hash_u64(hashing, columns->columns[i].ends.n_bytes);
@@ -398,7 +398,7 @@ static void hash_shards(const struct index_builder *builder, struct hashing *has
         const struct index_shard *shards = (const void *)builder->shards.bytes;
 
         for (uint64_t i = 0; i < builder->header.n_shards && builder->header.flags & INDEX_NAMES_ROWS; i++) {
-                hash_name(hashing, (const char *)builder->names.bytes + shards[i].name);
+                index_builder_hash_name(hashing, (const char *)builder->names.bytes + shards[i].name);
                 hash_u64(hashing, shards[i].first_sample);
         }
 }
@@ -415,7 +415,7 @@ static void hash_row(const struct index_builder *builder, struct hashing *hashin
                 hash_bytes(hashing, dir, strlen(dir));
                 if (dir[0])
                         hash_bytes(hashing, "/", 1);
-                hash_name(hashing, names + files[row->file].name);
+                index_builder_hash_name(hashing, names + files[row->file].name);
         }
         /* The offset in a shard does not count, but an absent field differs from an empty one. */
         hash_u64(hashing, is_in_shard && row->offset != INDEX_ROW_ABSENT ? 0 : row->offset);
@@ -431,17 +431,17 @@ static void hash_content(const struct index_builder *builder, struct hashing *ha
         const int32_t *labels = (const void *)builder->labels.bytes;
         const char *names = (const void *)builder->names.bytes;
 
-        hash_name(hashing, "dataloaderd index 1");
-        hash_name(hashing, header->source);
+        index_builder_hash_name(hashing, "dataloaderd index 1");
+        index_builder_hash_name(hashing, header->source);
         hash_u64(hashing, header->n_fields);
         for (uint64_t i = 0; i < header->n_fields && builder->has_fields; i++) {
-                hash_name(hashing, builder->fields[i].name);
+                index_builder_hash_name(hashing, builder->fields[i].name);
                 hash_u64(hashing, builder->fields[i].kind);
                 hash_array(hashing, &builder->fields[i]);
         }
         hash_u64(hashing, index_header_has_labels(header) ? header->n_classes : 0);
         for (uint64_t i = 0; i < header->n_classes && index_header_has_labels(header); i++)
-                hash_name(hashing, names + classes[i]);
+                index_builder_hash_name(hashing, names + classes[i]);
         hash_u64(hashing, header->n_samples);
         for (uint64_t i = 0; i < header->n_samples; i++) {
                 for (uint64_t k = 0; k < header->n_fields; k++)
@@ -455,7 +455,7 @@ static void hash_content(const struct index_builder *builder, struct hashing *ha
         hash_columns(hashing, &builder->columns);
 }
 
-static int make_digest(struct index_builder *builder) {
+static int index_builder_make_digest(struct index_builder *builder) {
         _cleanup_(freep) struct hashing *hashing = malloc(sizeof(*hashing));
         uint8_t digest[EVP_MAX_MD_SIZE];
 
@@ -504,7 +504,7 @@ int index_builder_begin_marks(struct index_builder *builder, uint64_t *ret_n) {
 
 /* Which shard has the sample: the last one that does not begin after it. Those of merged lists are empty, and are last.
  */
-static uint64_t shard_of(const struct index_builder *builder, uint64_t sample) {
+static uint64_t index_builder_shard_of(const struct index_builder *builder, uint64_t sample) {
         const struct index_shard *shards = (const void *)builder->shards.bytes;
         uint64_t begin = 0, end = builder->header.n_shards;
 
@@ -519,7 +519,8 @@ static uint64_t shard_of(const struct index_builder *builder, uint64_t sample) {
         return begin;
 }
 
-static int open_shard(const struct index_builder *builder, uint64_t idx, int root_fd, int *ret_fd, struct why *why) {
+static int index_builder_open_shard(const struct index_builder *builder, uint64_t idx, int root_fd, int *ret_fd,
+                                    struct why *why) {
         const struct index_shard *shards = (const void *)builder->shards.bytes;
         const char *name = (const char *)builder->names.bytes + shards[idx].name;
 
@@ -531,7 +532,7 @@ static int open_shard(const struct index_builder *builder, uint64_t idx, int roo
 int index_builder_mark(struct index_builder *builder, uint64_t idx, int root_fd, struct why *why) {
         uint64_t sample = idx * builder->header.n_samples / builder->n_marks, n_fields = builder->header.n_fields;
         const struct index_row *rows = (const struct index_row *)(const void *)builder->rows.bytes + sample * n_fields;
-        uint64_t own = shard_of(builder, sample), opened = UINT64_MAX;
+        uint64_t own = index_builder_shard_of(builder, sample), opened = UINT64_MAX;
         _cleanup_(closep) int fd = -1;
 
         for (uint64_t i = 0; i < n_fields; i++) {
@@ -541,7 +542,7 @@ int index_builder_mark(struct index_builder *builder, uint64_t idx, int root_fd,
                 if (rows[i].offset == INDEX_ROW_ABSENT || rows[i].length == 0 ||
                     builder->fields[i].flags & INDEX_FIELD_OWN_FILE)
                         continue;
-                r = opened == wanted ? 0 : open_shard(builder, wanted, root_fd, &fd, why);
+                r = opened == wanted ? 0 : index_builder_open_shard(builder, wanted, root_fd, &fd, why);
                 if (r < 0)
                         return r;
                 opened = wanted;
@@ -562,7 +563,7 @@ struct writing {
         struct index_sum sum;
 };
 
-static int write_section(struct writing *writing, const void *bytes, size_t n_bytes) {
+static int index_builder_write_section(struct writing *writing, const void *bytes, size_t n_bytes) {
         size_t n_whole = n_bytes / 8 * 8;
         uint64_t last = 0;
 
@@ -589,19 +590,19 @@ static int write_column_fields(struct writing *writing, const struct index_colum
         int r = 0;
 
         for (uint32_t i = 0; i < columns->n && r >= 0; i++)
-                r = write_section(writing, &columns->columns[i].field, sizeof(columns->columns[i].field));
+                r = index_builder_write_section(writing, &columns->columns[i].field, sizeof(columns->columns[i].field));
         return r;
 }
 
-static int write_columns(struct writing *writing, const struct index_columns *columns) {
+static int index_builder_write_columns(struct writing *writing, const struct index_columns *columns) {
         int r = 0;
 
         for (uint32_t i = 0; i < columns->n && r >= 0; i++) {
                 const struct index_column *column = &columns->columns[i];
 
-                r = write_section(writing, column->ends.bytes, column->ends.n_bytes);
+                r = index_builder_write_section(writing, column->ends.bytes, column->ends.n_bytes);
                 if (r >= 0)
-                        r = write_section(writing, column->elements.bytes, column->elements.n_bytes);
+                        r = index_builder_write_section(writing, column->elements.bytes, column->elements.n_bytes);
         }
         return r;
 }
@@ -622,9 +623,9 @@ static int write_sections(struct index_builder *builder, int fd, const struct in
                       sizeof(builder->header) - INDEX_CHECKSUM_FROM);
         for (size_t i = 0; i < ARRAY_SIZE(sections) && r >= 0; i++) {
                 if (sections[i] == &builder->names)
-                        r = write_columns(&writing, &builder->columns);
+                        r = index_builder_write_columns(&writing, &builder->columns);
                 if (r >= 0)
-                        r = write_section(&writing, sections[i]->bytes, sections[i]->n_bytes);
+                        r = index_builder_write_section(&writing, sections[i]->bytes, sections[i]->n_bytes);
                 if (sections[i] == &fields && r >= 0)
                         r = write_column_fields(&writing, &builder->columns);
         }
@@ -652,7 +653,7 @@ int index_builder_write(struct index_builder *builder, int fd, const char *path,
                 return why_set(why, -E2BIG, "%s: %s", path, detail.text);
         builder->header.file_bytes = places.end;
 
-        r = make_digest(builder);
+        r = index_builder_make_digest(builder);
         if (r < 0)
                 return why_errno(why, r, "%s: its digest could not be made", path);
 

@@ -143,7 +143,7 @@ int index_columns_append(struct index_columns *columns, uint64_t n_samples, cons
         return r;
 }
 
-static uint64_t align8(uint64_t n) {
+static uint64_t index_columns_align8(uint64_t n) {
         return (n + 7) & ~7ull;
 }
 
@@ -160,7 +160,7 @@ uint64_t index_columns_end(struct index_columns *columns) {
                         column->field.flags |= INDEX_FIELD_VARIES;
                 column->field.values = at;
                 column->field.values_bytes = column->elements.n_bytes;
-                at += column->ends.n_bytes + align8(column->elements.n_bytes);
+                at += column->ends.n_bytes + index_columns_align8(column->elements.n_bytes);
         }
         return at;
 }

@@ -19,7 +19,7 @@ struct given {
 };
 
 /* An index that cannot be changed any more: is it the expected one? */
-static int check(const struct given *given, const struct source *index, struct why *ret_why) {
+static int index_given_check(const struct given *given, const struct source *index, struct why *ret_why) {
         const struct dataset_spec *spec = given->spec;
 
         if (strcmp(index->digest, spec->given_digest) != 0)
@@ -35,9 +35,10 @@ static int check(const struct given *given, const struct source *index, struct w
 }
 
 /* Returns the index if it is the expected one; else closes it. */
-static int hand_out(const struct given *given, struct source *opened, struct source **ret_index, struct why *ret_why) {
+static int index_given_hand_out(const struct given *given, struct source *opened, struct source **ret_index,
+                                struct why *ret_why) {
         _cleanup_(source_closep) struct source *index = opened;
-        int r = check(given, index, ret_why);
+        int r = index_given_check(given, index, ret_why);
 
         if (r == 0)
                 *ret_index = TAKE_PTR(index);
@@ -49,7 +50,7 @@ static int open_checked(const struct given *given, int fd, const char *path, str
         struct source *index;
         int r = index_open_fd(fd, path, given->spec->budget, &index, ret_why);
 
-        return r < 0 ? r : hand_out(given, index, ret_index, ret_why);
+        return r < 0 ? r : index_given_hand_out(given, index, ret_index, ret_why);
 }
 
 /* The copy of an earlier time. The header holds the checksum of all that follows it. */
@@ -64,7 +65,7 @@ static int open_copy(const struct given *given, struct source **ret_index) {
 }
 
 /* A huge sparse file costs its writer nothing, so a copy may take at most half of the free space. */
-static int check_room(int fd, uint64_t n_bytes, struct why *why) {
+static int index_given_check_room(int fd, uint64_t n_bytes, struct why *why) {
         struct statvfs status;
 
         if (fstatvfs(fd, &status) < 0)
@@ -81,7 +82,7 @@ static int make_copy(const struct given *given, struct source **ret_index) {
         int r = index_draft_make(given->index_dir, given->index_path, &draft, NULL);
 
         if (r == 0)
-                r = check_room(draft.fd, given->header.file_bytes, NULL);
+                r = index_given_check_room(draft.fd, given->header.file_bytes, NULL);
         if (r == 0)
                 r = own_file_copy(given->fd, given->header.file_bytes, draft.fd);
         if (r == 0 && fsync(draft.fd) < 0)
@@ -104,7 +105,7 @@ static int make_copy_in_memory(const struct given *given, struct source **ret_in
         struct source *index;
         int r = index_open_copy(given->fd, given->spec->given_index, given->spec->budget, &index, ret_why);
 
-        return r < 0 ? r : hand_out(given, index, ret_index, ret_why);
+        return r < 0 ? r : index_given_hand_out(given, index, ret_index, ret_why);
 }
 
 int index_given_open(const struct dataset_spec *spec, const char *format, const char *options, const char *index_dir,

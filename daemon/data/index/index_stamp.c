@@ -12,7 +12,7 @@
 
 #define MARK_PIECE_BYTES 4096u
 
-static int64_t age_of(const struct timespec *then, const struct timespec *now) {
+static int64_t index_stamp_age_of(const struct timespec *then, const struct timespec *now) {
         return (int64_t)((uint64_t)file_stamp_ns(now) - (uint64_t)file_stamp_ns(then));
 }
 
@@ -23,8 +23,8 @@ static int64_t rested_ns(const struct stat *status) {
         struct timespec now;
 
         clock_gettime(CLOCK_REALTIME, &now);
-        since_bytes = age_of(&status->st_mtim, &now);
-        since_any = age_of(&status->st_ctim, &now);
+        since_bytes = index_stamp_age_of(&status->st_mtim, &now);
+        since_any = index_stamp_age_of(&status->st_ctim, &now);
         return since_bytes < 0 || (since_any >= 0 && since_any < since_bytes) ? since_any : since_bytes;
 }
 

@@ -18,7 +18,7 @@ static bool is_temporary(const char *name) {
         return index_draft_is_name(name, ".index") || index_draft_is_name(name, ".errors");
 }
 
-static bool ends_with(const char *name, const char *ending) {
+static bool index_sweep_ends_with(const char *name, const char *ending) {
         size_t n = strlen(name), n_ending = strlen(ending);
 
         return n > n_ending && strcmp(name + n - n_ending, ending) == 0;
@@ -26,8 +26,9 @@ static bool ends_with(const char *name, const char *ending) {
 
 /* Indices, ledgers and those put aside, rolls and spools of streams. */
 static bool is_kept(const char *name) {
-        return ends_with(name, ".index") || ends_with(name, ".errors") || ends_with(name, ".errors.old") ||
-               ends_with(name, ".stream") || ends_with(name, ".spool");
+        return index_sweep_ends_with(name, ".index") || index_sweep_ends_with(name, ".errors") ||
+               index_sweep_ends_with(name, ".errors.old") || index_sweep_ends_with(name, ".stream") ||
+               index_sweep_ends_with(name, ".spool");
 }
 
 static void close_to_others(int fd) {
@@ -38,7 +39,7 @@ static void close_to_others(int fd) {
                 (void)fchmod(fd, status.st_mode & ~OTHERS & 07777); /* a file system without modes has none to lose */
 }
 
-static void look_at(int dir_fd, const char *name, time_t now) {
+static void index_sweep_look_at(int dir_fd, const char *name, time_t now) {
         _cleanup_(closep) int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
         struct stat status;
 
@@ -63,7 +64,7 @@ void index_sweep(const char *index_dir) {
                 const char *name = entry->d_name;
 
                 if (is_temporary(name) || is_kept(name))
-                        look_at(dirfd(dir), name, time(NULL));
+                        index_sweep_look_at(dirfd(dir), name, time(NULL));
                 else if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0)
                         has_others = true;
         }

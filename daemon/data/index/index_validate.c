@@ -49,7 +49,7 @@ uint64_t index_checksum(const void *bytes, uint64_t n_bytes) {
         return index_sum_end(&sum);
 }
 
-static uint64_t align8(uint64_t n) {
+static uint64_t index_validate_align8(uint64_t n) {
         return (n + 7) & ~7ull;
 }
 
@@ -70,11 +70,12 @@ int index_places(const struct index_header *header, struct index_places *ret_pla
         places.classes = places.dirs + header->n_dirs * sizeof(struct index_dir);
         places.shards = places.classes + header->n_classes * sizeof(uint64_t);
         places.labels = places.shards + header->n_shards * sizeof(struct index_shard);
-        places.refused = places.labels +
-                         (index_header_has_labels(header) ? align8(header->n_samples * sizeof(int32_t)) : 0);
+        places.refused = places.labels + (index_header_has_labels(header)
+                                                  ? index_validate_align8(header->n_samples * sizeof(int32_t))
+                                                  : 0);
         places.values = places.refused + header->n_refused * sizeof(struct index_refused);
-        places.names = places.values + align8(header->values_bytes);
-        places.end = places.names + align8(header->names_bytes);
+        places.names = places.values + index_validate_align8(header->values_bytes);
+        places.end = places.names + index_validate_align8(header->names_bytes);
         *ret_places = places;
         return 0;
 }
@@ -99,7 +100,7 @@ int index_check_shape(const struct index_header *header, uint64_t n_bytes, struc
         return 0;
 }
 
-static int check_header(const struct index_header *header, uint64_t n_bytes, struct why *why) {
+static int index_validate_check_header(const struct index_header *header, uint64_t n_bytes, struct why *why) {
         int r = index_check_shape(header, n_bytes, why);
 
         if (r < 0)
@@ -236,7 +237,7 @@ static bool names_rows(const struct index_header *header) {
         return header->flags & INDEX_NAMES_ROWS;
 }
 
-static int check_rows(const struct checked *checked, struct why *why) {
+static int index_validate_check_rows(const struct checked *checked, struct why *why) {
         const struct index_row *rows = (const void *)(checked->bytes + checked->places.rows);
         const struct index_field *fields = (const void *)(checked->bytes + checked->places.fields);
         uint64_t n_fields = checked->header->n_fields, total = 0, longest = 0, longest_span = 0;
@@ -265,7 +266,7 @@ static int check_rows(const struct checked *checked, struct why *why) {
         return 0;
 }
 
-static int check_shard(struct checked *checked, uint64_t idx, struct why *why) {
+static int index_validate_check_shard(struct checked *checked, uint64_t idx, struct why *why) {
         const struct index_shard *shards = (const void *)(checked->bytes + checked->places.shards);
         const struct index_row *rows = (const void *)(checked->bytes + checked->places.rows);
         const struct index_field *fields = (const void *)(checked->bytes + checked->places.fields);
@@ -290,7 +291,7 @@ static int check_shard(struct checked *checked, uint64_t idx, struct why *why) {
 
                 if (field->shards_after >= checked->header->n_shards - idx)
                         return why_set(why, -EBADMSG, "row %" PRIu64 " has no shard", i);
-                if (lies_in_shard(&rows[i], field) && /* no overflow: check_rows() came before */
+                if (lies_in_shard(&rows[i], field) && /* no overflow: index_validate_check_rows() came before */
                     rows[i].offset + rows[i].length > shards[idx + field->shards_after].stamp.n_bytes)
                         return why_set(why, -EBADMSG, "row %" PRIu64 " lies beyond its shard's end", i);
         }
@@ -299,7 +300,7 @@ static int check_shard(struct checked *checked, uint64_t idx, struct why *why) {
 
 static int check_shards(struct checked *checked, struct why *why) {
         for (uint64_t i = 0; i < checked->header->n_shards; i++) {
-                int r = check_shard(checked, i, why);
+                int r = index_validate_check_shard(checked, i, why);
 
                 if (r < 0)
                         return r;
@@ -307,7 +308,7 @@ static int check_shards(struct checked *checked, struct why *why) {
         return 0;
 }
 
-static int check_labels(const struct checked *checked, struct why *why) {
+static int index_validate_check_labels(const struct checked *checked, struct why *why) {
         const int32_t *labels = (const void *)(checked->bytes + checked->places.labels);
         const uint64_t *classes = (const void *)(checked->bytes + checked->places.classes);
 
@@ -336,7 +337,7 @@ int index_validate(const void *bytes, uint64_t n_bytes, uint64_t *ret_longest_pa
         const struct index_field *fields;
         int r;
 
-        r = check_header(checked.header, n_bytes, why);
+        r = index_validate_check_header(checked.header, n_bytes, why);
         if (r < 0)
                 return r;
         r = index_places(checked.header, &checked.places, why);
@@ -357,13 +358,13 @@ int index_validate(const void *bytes, uint64_t n_bytes, uint64_t *ret_longest_pa
         r = index_check_fields(checked.header, fields, why);
         if (r < 0)
                 return r;
-        r = check_rows(&checked, why);
+        r = index_validate_check_rows(&checked, why);
         if (r < 0)
                 return r;
         r = check_shards(&checked, why);
         if (r < 0)
                 return r;
-        r = check_labels(&checked, why);
+        r = index_validate_check_labels(&checked, why);
         if (r == 0)
                 r = check_refused(&checked, why);
         if (r == 0)

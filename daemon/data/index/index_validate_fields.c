@@ -9,7 +9,7 @@
 
 #define ELEMENTS_MAX (1ull << 40) /* of a field of one sample: no product of sizes overflows */
 
-static uint64_t align8(uint64_t n) {
+static uint64_t index_validate_fields_align8(uint64_t n) {
         return (n + 7) & ~7ull;
 }
 
@@ -124,10 +124,10 @@ int index_check_columns(const struct index_header *header, const struct index_fi
                 uint64_t ends_bytes = columns[i].flags & INDEX_FIELD_VARIES ? header->n_samples * 8 : 0;
 
                 if (columns[i].values != at || columns[i].values_bytes > header->values_bytes ||
-                    ends_bytes + align8(columns[i].values_bytes) > header->values_bytes - at ||
+                    ends_bytes + index_validate_fields_align8(columns[i].values_bytes) > header->values_bytes - at ||
                     !column_is_valid(&columns[i], values + at, header->n_samples))
                         return why_set(why, -EBADMSG, "the values of column %" PRIu64 " are damaged", i);
-                at += ends_bytes + align8(columns[i].values_bytes);
+                at += ends_bytes + index_validate_fields_align8(columns[i].values_bytes);
         }
         return at == header->values_bytes ? 0 : why_set(why, -EBADMSG, "its values do not fit its columns");
 }

@@ -62,7 +62,7 @@ int indexing_read_at(int fd, void *into, size_t n_bytes, uint64_t offset) {
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 /* Others must find something, too, so an index never takes more than three quarters of what they leave. */
-static int reserve(struct indexing *indexing, uint64_t n_bytes, const char *what, struct why *why) {
+static int indexing_reserve(struct indexing *indexing, uint64_t n_bytes, const char *what, struct why *why) {
         struct budget *budget = indexing->budget;
         uint64_t mine = atomic_fetch_add(&indexing->n_bytes, n_bytes), used = budget_used(budget);
         uint64_t others = used > mine ? used - mine : 0, most = (budget->limit_bytes - others) / 4 * 3;
@@ -90,7 +90,7 @@ int indexing_pay(struct indexing *indexing, uint64_t n_bytes) {
 int indexing_pay_for(struct indexing *indexing, uint64_t n_bytes, const char *what) {
         struct why why;
 
-        if (!indexing || !indexing->budget || reserve(indexing, n_bytes, what, &why) == 0)
+        if (!indexing || !indexing->budget || indexing_reserve(indexing, n_bytes, what, &why) == 0)
                 return 0;
         if (!atomic_flag_test_and_set(&indexing->is_refusing))
                 indexing->refusal = why;

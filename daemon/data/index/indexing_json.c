@@ -9,7 +9,7 @@
 static _Thread_local struct indexing_json *reading;
 
 /* Nothing of a tree is given back before the tree is, so that no piece needs to know who has paid for it. */
-static int pay(struct indexing_json *json, size_t n) {
+static int indexing_json_pay(struct indexing_json *json, size_t n) {
         uint64_t n_more = n > PAID_AT_ONCE ? n : PAID_AT_ONCE;
 
         json->n_used += n + PIECE_MORE;
@@ -24,14 +24,14 @@ static int pay(struct indexing_json *json, size_t n) {
         return 0;
 }
 
-static void *take(size_t n) {
+static void *indexing_json_take(size_t n) {
         struct indexing_json *json = reading;
         void *bytes = NULL;
 
         if (!json)
                 return malloc(n);
         if (json->error == 0)
-                json->error = pay(json, n);
+                json->error = indexing_json_pay(json, n);
         if (json->error == 0) {
                 bytes = malloc(n);
                 json->error = bytes ? 0 : -ENOMEM;
@@ -40,8 +40,8 @@ static void *take(size_t n) {
 }
 
 /* All of cJSON's memory in this program; before there is a second thread. */
-__attribute__((constructor)) static void begin(void) {
-        cJSON_InitHooks(&(cJSON_Hooks){ .malloc_fn = take, .free_fn = free });
+__attribute__((constructor)) static void indexing_json_begin(void) {
+        cJSON_InitHooks(&(cJSON_Hooks){ .malloc_fn = indexing_json_take, .free_fn = free });
 }
 
 int indexing_json_read(struct indexing_json *json, const char *name, const char *text, size_t n_bytes) {

@@ -58,7 +58,7 @@ static void intake_free(struct intake *intake) {
 /* ---- the thread ------------------------------------------------------------------------------------------------ */
 
 /* Waits until it is time for the next look. Returns false if the thread is to end. */
-static bool rest(struct intake *intake) {
+static bool intake_rest(struct intake *intake) {
         uint64_t until_ns = clock_now_ns() + LOOK_NS;
         bool stop;
 
@@ -84,7 +84,7 @@ static void end_stream(struct intake *intake) {
         growth_publish(intake->growth, n, true);
 }
 
-static void *run(void *argument) {
+static void *intake_run(void *argument) {
         struct intake *intake = argument;
         struct why why;
         bool is_mine;
@@ -95,7 +95,7 @@ static void *run(void *argument) {
 
                 if (r == INTAKE_OVER)
                         end_stream(intake);
-                if (r == INTAKE_OVER || (r != INTAKE_TAKEN && !rest(intake)))
+                if (r == INTAKE_OVER || (r != INTAKE_TAKEN && !intake_rest(intake)))
                         break;
         }
         errand_end();
@@ -136,12 +136,12 @@ static void intake_close(struct source *source) {
         }
 }
 
-static const struct taken_sample *sample_at(const struct source *source, uint64_t sample) {
+static const struct taken_sample *intake_sample_at(const struct source *source, uint64_t sample) {
         return pieces_at(&intake_of(source)->samples, sample);
 }
 
 static void intake_locate(const struct source *source, uint64_t sample, uint32_t field, struct extent *ret_extent) {
-        const struct taken_sample *taken = sample_at(source, sample);
+        const struct taken_sample *taken = intake_sample_at(source, sample);
         const struct taken_row *row = &taken->rows[field];
         const struct taken_shard *shard = pieces_at(&intake_of(source)->shards, taken->idx_shard);
 
@@ -158,11 +158,11 @@ static void intake_locate(const struct source *source, uint64_t sample, uint32_t
 }
 
 static size_t intake_name(const struct source *source, uint64_t sample, char *ret_name) {
-        return (size_t)(stpcpy(ret_name, sample_at(source, sample)->name) - ret_name);
+        return (size_t)(stpcpy(ret_name, intake_sample_at(source, sample)->name) - ret_name);
 }
 
 static const char *intake_broken(const struct source *source, uint64_t sample) {
-        return sample_at(source, sample)->broken;
+        return intake_sample_at(source, sample)->broken;
 }
 
 static uint64_t intake_longest(const struct source *source, uint32_t field) {
@@ -243,19 +243,19 @@ static int intake_new(const struct intake_spec *spec, struct intake **ret_intake
         return 0;
 }
 
-static bool is_cancelled(const struct index_watch *watch) {
+static bool intake_is_cancelled(const struct index_watch *watch) {
         return watch && watch->cancel && atomic_load_explicit(watch->cancel, memory_order_relaxed);
 }
 
 /* Takes shards in until one has samples. Nobody is told of the stream before that. */
-static int take_first(struct intake *intake, const struct index_watch *watch, struct why *why) {
+static int intake_take_first(struct intake *intake, const struct index_watch *watch, struct why *why) {
         const struct timespec tick = { .tv_nsec = TICK_NS };
         uint64_t next_ns = 0;
 
         while (growth_n_samples(intake->growth, NULL) == 0) {
                 int r = INTAKE_WAITS;
 
-                if (is_cancelled(watch))
+                if (intake_is_cancelled(watch))
                         return why_set(why, -ECANCELED, "%s: waiting for the first shard was cancelled", intake->root);
                 if (clock_now_ns() >= next_ns) {
                         r = intake_next(intake, why);
@@ -273,7 +273,7 @@ static int take_first(struct intake *intake, const struct index_watch *watch, st
         return 0;
 }
 
-static int read_options(struct intake *intake, const struct intake_spec *spec, struct why *why) {
+static int intake_read_options(struct intake *intake, const struct intake_spec *spec, struct why *why) {
         const char *spool = format_option(spec->options, "spool"), *split = format_option(spec->options, "split");
         const char *slash = strrchr(spec->roll, '/'), *name = slash ? slash + 1 : spec->roll;
         int r = format_option_bytes(spec->options, "field_limit", 0, &intake->field_limit, why);
@@ -307,7 +307,7 @@ int intake_open(const struct intake_spec *spec, const struct index_watch *watch,
         r = intake_new(spec, &intake);
         if (r < 0)
                 return why_errno(why, r, "%s: opening the stream", spec->files->root);
-        r = read_options(intake, spec, why);
+        r = intake_read_options(intake, spec, why);
         trouble.text[0] = '\0';
         if (r == 0 && !intake->is_pipe)
                 r = roll_open(&intake->roll, spec->roll, &trouble);
@@ -315,10 +315,10 @@ int intake_open(const struct intake_spec *spec, const struct index_watch *watch,
                 intake_trouble(intake, &trouble);
         intake->stopped = watch && watch->cancel ? watch->cancel : &intake->stop;
         if (r == 0)
-                r = take_first(intake, watch, why);
+                r = intake_take_first(intake, watch, why);
         intake->stopped = &intake->stop;
         if (r == 0) {
-                r = thread_start(&intake->thread, "stream", run, intake);
+                r = thread_start(&intake->thread, "stream", intake_run, intake);
                 intake->has_thread = r == 0;
                 if (r < 0)
                         why_errno(why, r, "%s: a thread for the stream", intake->root);

@@ -131,7 +131,8 @@ struct intake {
         const atomic_bool *stopped; /* what long work looks at: `stop`, or until it is open the opening's cancel flag */
 };
 
-/* ---- walk.c ---------------------------------------------------------------------------------------------------- */
+/* ---- intake_walk.c
+ * ---------------------------------------------------------------------------------------------------- */
 
 /* Positive outcomes of taking a shard in. */
 #define INTAKE_TAKEN 1
@@ -159,7 +160,8 @@ int intake_take_walked(struct intake *intake, const char *name, const char *path
 /* Reads from the pipe for half a second at most. Returns as intake_next(). */
 int intake_pipe_next(struct intake *intake, struct why *why);
 
-/* ---- shards.c -------------------------------------------------------------------------------------------------- */
+/* ---- intake_shards.c
+ * -------------------------------------------------------------------------------------------------- */
 
 /* Takes the next shard in. Returns as intake_take(), or INTAKE_OVER; -EINVAL if instead of the first one there are data
  * of another format. */

@@ -26,7 +26,7 @@ void pieces_fini(struct pieces *pieces) {
         *pieces = (struct pieces){ 0 };
 }
 
-static int add_piece(struct pieces *pieces, uint64_t idx, struct why *why) {
+static int pieces_add_piece(struct pieces *pieces, uint64_t idx, struct why *why) {
         uint64_t n_bytes = pieces->element_bytes * PIECE_ELEMENTS;
         uint8_t *piece;
         int r;
@@ -51,7 +51,7 @@ void *pieces_append(struct pieces *pieces, struct why *why) {
         uint64_t idx = pieces->n / PIECE_ELEMENTS;
 
         if (idx == PIECES_MAX || !pieces->pieces[idx])
-                if (add_piece(pieces, idx, why) < 0)
+                if (pieces_add_piece(pieces, idx, why) < 0)
                         return NULL;
         return memset(pieces_at(pieces, pieces->n++), 0, pieces->element_bytes);
 }
@@ -100,7 +100,7 @@ void texts_rewind(struct texts *texts, const struct texts_mark *mark) {
                 texts->blocks->n_used = mark->n_used;
 }
 
-static struct texts_block *add_block(struct texts *texts, struct why *why) {
+static struct texts_block *pieces_add_block(struct texts *texts, struct why *why) {
         struct texts_block *block;
 
         if (texts->budget && budget_reserve(texts->budget, sizeof(*block), texts->what, why) < 0)
@@ -124,7 +124,7 @@ const char *texts_add(struct texts *texts, const char *text, size_t n, struct wh
 
         assert(n < PATH_MAX);
         if (!block || sizeof(block->bytes) - block->n_used < n + 1)
-                block = add_block(texts, why);
+                block = pieces_add_block(texts, why);
         if (!block)
                 return NULL;
         copy = memcpy(block->bytes + block->n_used, text, n);

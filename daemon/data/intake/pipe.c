@@ -28,7 +28,7 @@
 
 /* ---- files of the spool ---------------------------------------------------------------------------------------- */
 
-static int begin_file(struct intake *intake, struct why *why) {
+static int pipe_begin_file(struct intake *intake, struct why *why) {
         struct intake_pipe *pipe = &intake->pipe;
         int r = 0;
 
@@ -41,7 +41,7 @@ static int begin_file(struct intake *intake, struct why *why) {
         return r;
 }
 
-static int append(struct intake *intake, const uint8_t *bytes, size_t n, struct why *why) {
+static int pipe_append(struct intake *intake, const uint8_t *bytes, size_t n, struct why *why) {
         struct intake_pipe *pipe = &intake->pipe;
         int r = disk_write_at(pipe->file, bytes, n, pipe->n_bytes);
 
@@ -53,7 +53,7 @@ static int append(struct intake *intake, const uint8_t *bytes, size_t n, struct 
 }
 
 /* The bytes from `split_at` on, which begin with a sample's first header, move to a new file. */
-static int split(struct intake *intake, struct why *why) {
+static int pipe_split(struct intake *intake, struct why *why) {
         struct intake_pipe *pipe = &intake->pipe;
         _cleanup_(freep) uint8_t *window = malloc(WINDOW_BYTES);
         _cleanup_(closep) int old = pipe->file;
@@ -62,14 +62,14 @@ static int split(struct intake *intake, struct why *why) {
 
         pipe->file = -1;
         if (r == 0)
-                r = begin_file(intake, why);
+                r = pipe_begin_file(intake, why);
         for (size_t n; r == 0 && at < end; at += n) {
                 n = end - at < WINDOW_BYTES ? (size_t)(end - at) : WINDOW_BYTES;
                 r = disk_read_at(old, window, n, at);
                 if (r < 0)
                         why_errno(why, r, "the spool cannot be read");
                 else
-                        r = append(intake, window, n, why);
+                        r = pipe_append(intake, window, n, why);
         }
         if (r < 0) { /* it is tried again */
                 if (pipe->file >= 0) {
@@ -88,13 +88,13 @@ static int split(struct intake *intake, struct why *why) {
 
 /* ---- the pipe -------------------------------------------------------------------------------------------------- */
 
-static uint64_t room_of(const struct spool *spool) {
+static uint64_t pipe_room_of(const struct spool *spool) {
         return spool->used_bytes < spool->limit_bytes ? spool->limit_bytes - spool->used_bytes : 0;
 }
 
 static int write_held(struct intake *intake, struct why *why) {
         struct intake_pipe *pipe = &intake->pipe;
-        int r = append(intake, pipe->window, pipe->n_held, why);
+        int r = pipe_append(intake, pipe->window, pipe->n_held, why);
 
         if (r == 0)
                 pipe->n_held = 0;
@@ -106,7 +106,7 @@ static int write_held(struct intake *intake, struct why *why) {
 static int read_some(struct intake *intake, struct why *why) {
         struct intake_pipe *pipe = &intake->pipe;
         struct pollfd waited = { .fd = pipe->fd, .events = POLLIN };
-        uint64_t n = pipe->n_wanted - pipe->n_bytes, n_room = room_of(&intake->spool);
+        uint64_t n = pipe->n_wanted - pipe->n_bytes, n_room = pipe_room_of(&intake->spool);
         ssize_t n_read;
 
         if (pipe->n_held > 0)
@@ -136,7 +136,7 @@ static int open_pipe(struct intake *intake, const char *name, struct why *why) {
         if (!pipe->window)
                 return why_errno(why, -ENOMEM, "a pipe");
         if (pipe->file < 0)
-                r = begin_file(intake, why);
+                r = pipe_begin_file(intake, why);
         if (r < 0)
                 return r;
         pipe->fd = beneath_open(intake->root_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -160,7 +160,7 @@ static void tell_passed_over(struct intake *intake, const char *name, const stru
 
 /* Makes a shard of the whole samples in the file. `is_end`: there will be no more bytes, so what is not whole is
  * damage. Returns INTAKE_TAKEN, INTAKE_WAITS if there is no whole sample yet, or an errno. */
-static int cut(struct intake *intake, const char *name, bool is_end, struct why *why) {
+static int pipe_cut(struct intake *intake, const char *name, bool is_end, struct why *why) {
         _cleanup_(haul_fini) struct haul haul = { 0 };
         struct intake_pipe *pipe = &intake->pipe;
         bool is_first = !intake->samples.pieces, is_whole;
@@ -190,7 +190,7 @@ static int cut(struct intake *intake, const char *name, bool is_end, struct why 
 }
 
 /* After the archive's end: what is still written must be read, or the writer would fail. */
-static int drain(struct intake *intake, const char *name) {
+static int pipe_drain(struct intake *intake, const char *name) {
         struct intake_pipe *pipe = &intake->pipe;
         struct pollfd waited = { .fd = pipe->fd, .events = POLLIN };
         struct why why;
@@ -213,17 +213,17 @@ static int drain(struct intake *intake, const char *name) {
 }
 
 /* One step: 0 if there may be more to do at once, or as intake_next(). */
-static int step(struct intake *intake, const char *name, struct why *why) {
+static int pipe_step(struct intake *intake, const char *name, struct why *why) {
         struct intake_pipe *pipe = &intake->pipe;
         bool is_first = !intake->samples.pieces;
         int r = 0;
 
         if (pipe->has_end)
-                return drain(intake, name);
+                return pipe_drain(intake, name);
         if (pipe->fd < 0)
                 r = open_pipe(intake, name, why);
         else if (pipe->split_at > 0)
-                r = split(intake, why);
+                r = pipe_split(intake, why);
         if (r == 0 && !pipe->is_over && pipe->n_bytes < pipe->n_wanted)
                 r = read_some(intake, why);
         if (r < 0)
@@ -231,7 +231,7 @@ static int step(struct intake *intake, const char *name, struct why *why) {
         pipe->is_over |= r == IS_OVER;
         if (pipe->is_over || pipe->n_bytes >= pipe->n_wanted ||
             (r == IS_IDLE && !is_first && pipe->n_bytes > pipe->n_walked)) {
-                r = cut(intake, name, pipe->is_over, why);
+                r = pipe_cut(intake, name, pipe->is_over, why);
                 if (r == INTAKE_WAITS && pipe->n_bytes >= pipe->n_wanted) {
                         pipe->n_wanted *= 2; /* a sample longer than a shard */
                         return 0;
@@ -252,7 +252,7 @@ int intake_pipe_next(struct intake *intake, struct why *why) {
         int r = 0;
 
         while (r == 0 && clock_now_ns() < until_ns && !atomic_load_explicit(intake->stopped, memory_order_relaxed))
-                r = step(intake, name, why);
+                r = pipe_step(intake, name, why);
         if (r < 0 && intake->samples.pieces) {
                 intake_wait_for(intake, "waits: %s: %s", name, why->text);
                 return INTAKE_WAITS;

@@ -62,7 +62,7 @@ static int read_line(struct roll *roll, const char *text) {
 }
 
 /* Returns the bytes of the file that are understood. */
-static int read_lines(struct roll *roll, char *text, uint64_t *ret_n_good) {
+static int roll_read_lines(struct roll *roll, char *text, uint64_t *ret_n_good) {
         char *line = text, *end;
         int r;
 
@@ -82,7 +82,7 @@ static int read_lines(struct roll *roll, char *text, uint64_t *ret_n_good) {
         return 0;
 }
 
-static int read_file(int fd, char **ret_text) {
+static int roll_read_file(int fd, char **ret_text) {
         off_t n = lseek(fd, 0, SEEK_END);
         char *text = n >= 0 && n <= (off_t)BYTES_MAX ? malloc((size_t)n + 1) : NULL;
         ssize_t n_read;
@@ -104,7 +104,7 @@ static int cannot_write(const char *path, struct why *why) {
                          path);
 }
 
-static int append(struct roll *roll, const char *text, struct why *why) {
+static int roll_append(struct roll *roll, const char *text, struct why *why) {
         size_t n = strlen(text);
         ssize_t n_written;
 
@@ -128,14 +128,14 @@ int roll_add(struct roll *roll, uint64_t n_samples, uint64_t digest, const char 
                 line = NULL;
                 return why_errno(why, -ENOMEM, "%s", roll->path);
         }
-        return append(roll, line, why);
+        return roll_append(roll, line, why);
 }
 
 int roll_add_end(struct roll *roll, struct why *why) {
         if (roll->has_end)
                 return 0;
         roll->has_end = true;
-        return append(roll, "end\n", why);
+        return roll_append(roll, "end\n", why);
 }
 
 int roll_begin(struct roll *roll, const char *digest, struct why *why) {
@@ -148,7 +148,7 @@ int roll_begin(struct roll *roll, const char *digest, struct why *why) {
         snprintf(header, sizeof(header), HEADER "%s\n", digest);
         if (roll->fd >= 0 && ftruncate(roll->fd, 0) < 0)
                 return why_errno(why, -errno, "%s", roll->path);
-        return append(roll, header, why);
+        return roll_append(roll, header, why);
 }
 
 int roll_open(struct roll *roll, const char *path, struct why *why) {
@@ -166,9 +166,9 @@ int roll_open(struct roll *roll, const char *path, struct why *why) {
                 return 0;
         }
         roll->is_busy = flock(roll->fd, LOCK_EX | LOCK_NB) < 0;
-        r = read_file(roll->fd, &text);
+        r = roll_read_file(roll->fd, &text);
         if (r == 0)
-                r = read_lines(roll, text, &n_good);
+                r = roll_read_lines(roll, text, &n_good);
         if (r == 0 && !roll->is_busy && ftruncate(roll->fd, (off_t)n_good) < 0) /* after a torn line */
                 cannot_write(path, why);
         if (roll->is_busy) {

@@ -26,14 +26,14 @@ static void file_name(uint64_t number, char name[32]) {
         snprintf(name, 32, "%" PRIu64 ".tar", number);
 }
 
-static bool is_ours(const char *name) {
+static bool spool_is_ours(const char *name) {
         size_t n = strspn(name, "0123456789");
 
         return n > 0 && strcmp(name + n, ".tar") == 0;
 }
 
 /* Only files that have our names: the folder may be one that somebody named by mistake. */
-static void empty(int fd) {
+static void spool_empty(int fd) {
         int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         DIR *dir = copy >= 0 ? fdopendir(copy) : NULL;
         const struct dirent *entry;
@@ -43,13 +43,13 @@ static void empty(int fd) {
                 return;
         }
         while ((entry = readdir(dir)))
-                if (is_ours(entry->d_name))
+                if (spool_is_ours(entry->d_name))
                         unlinkat(fd, entry->d_name, 0);
         closedir(dir);
 }
 
 /* Returns 1 if another stream has it. */
-static int open_folder(struct spool *spool, const char *path, struct why *why) {
+static int spool_open_folder(struct spool *spool, const char *path, struct why *why) {
         _cleanup_(closep) int fd = -1;
 
         if (mkdir(path, 0700) < 0 && errno != EEXIST)
@@ -63,7 +63,7 @@ static int open_folder(struct spool *spool, const char *path, struct why *why) {
         if (!spool->folder)
                 return why_errno(why, -ENOMEM, "spool");
         spool->fd = take_fd(&fd);
-        empty(spool->fd);
+        spool_empty(spool->fd);
         return 0;
 }
 
@@ -75,7 +75,7 @@ int spool_open(struct spool *spool, const char *path, uint64_t limit_bytes, stru
         for (unsigned i = 0; i < FOLDERS_MAX && r == 1; i++) {
                 if (snprintf(name, sizeof(name), "%s.%u", path, i) >= (int)sizeof(name) - 64)
                         return why_set(why, -ENAMETOOLONG, "spool: the path %s is too long", path);
-                r = open_folder(spool, name, why);
+                r = spool_open_folder(spool, name, why);
         }
         return r == 1 ? why_set(why, -EBUSY, "spool: %u other streams have %s", FOLDERS_MAX, path) : r;
 }
@@ -90,7 +90,7 @@ void spool_drop_last(struct spool *spool, uint64_t n_bytes) {
 
 void spool_close(struct spool *spool) {
         if (spool->folder) {
-                empty(spool->fd);
+                spool_empty(spool->fd);
                 rmdir(spool->folder);
         }
         closep(&spool->fd);
@@ -102,7 +102,7 @@ void spool_close(struct spool *spool) {
 
 static const uint8_t GZIP[] = { 0x1f, 0x8b, 0x08 }, ZSTD[] = { 0x28, 0xb5, 0x2f, 0xfd };
 
-static int begins_with(int fd, const uint8_t *bytes, size_t n) {
+static int spool_begins_with(int fd, const uint8_t *bytes, size_t n) {
         uint8_t first[4];
         int r = disk_read_at(fd, first, n, 0);
 
@@ -112,9 +112,9 @@ static int begins_with(int fd, const uint8_t *bytes, size_t n) {
 }
 
 int spool_wants(int fd) {
-        int r = begins_with(fd, GZIP, sizeof(GZIP));
+        int r = spool_begins_with(fd, GZIP, sizeof(GZIP));
 
-        return r != 0 ? r : begins_with(fd, ZSTD, sizeof(ZSTD));
+        return r != 0 ? r : spool_begins_with(fd, ZSTD, sizeof(ZSTD));
 }
 
 struct unpacking {
@@ -128,7 +128,7 @@ struct unpacking {
 };
 
 /* The next bytes of the compressed file; 0 at its end. */
-static ssize_t fill(struct unpacking *unpacking, struct why *why) {
+static ssize_t spool_fill(struct unpacking *unpacking, struct why *why) {
         ssize_t n;
 
         if (atomic_load_explicit(unpacking->stop, memory_order_relaxed))
@@ -141,7 +141,7 @@ static ssize_t fill(struct unpacking *unpacking, struct why *why) {
         return n;
 }
 
-static int drain(struct unpacking *unpacking, size_t n, struct why *why) {
+static int spool_drain(struct unpacking *unpacking, size_t n, struct why *why) {
         int r;
 
         if (n > unpacking->n_room - unpacking->n_written)
@@ -157,20 +157,20 @@ static int drain(struct unpacking *unpacking, size_t n, struct why *why) {
         return 0;
 }
 
-static int damaged(const struct unpacking *unpacking, const char *what, struct why *why) {
+static int spool_damaged(const struct unpacking *unpacking, const char *what, struct why *why) {
         why_set(why, 0, "the compressed data are damaged before byte %" PRIu64 ": %s", unpacking->n_read, what);
         return UNPACKED_DAMAGED;
 }
 
 /* A file may consist of several members, as concatenated files do. */
-static int unpack_gzip(struct unpacking *unpacking, struct why *why) {
+static int spool_unpack_gzip(struct unpacking *unpacking, struct why *why) {
         z_stream *gzip = &unpacking->gzip;
         bool is_within = false;
         int r;
 
         for (;;) {
                 if (gzip->avail_in == 0) {
-                        ssize_t n = fill(unpacking, why);
+                        ssize_t n = spool_fill(unpacking, why);
 
                         if (n <= 0)
                                 return n < 0 ? (int)n : is_within ? UNPACKED_CUT : UNPACKED_WHOLE;
@@ -182,9 +182,9 @@ static int unpack_gzip(struct unpacking *unpacking, struct why *why) {
                 r = inflate(gzip, Z_NO_FLUSH);
                 if (r != Z_OK && r != Z_STREAM_END && r != Z_BUF_ERROR)
                         return r == Z_MEM_ERROR ? why_errno(why, -ENOMEM, "gzip")
-                                                : damaged(unpacking, gzip->msg ? gzip->msg : "gzip", why);
+                                                : spool_damaged(unpacking, gzip->msg ? gzip->msg : "gzip", why);
                 is_within = r != Z_STREAM_END;
-                r = drain(unpacking, sizeof(unpacking->out) - gzip->avail_out, why);
+                r = spool_drain(unpacking, sizeof(unpacking->out) - gzip->avail_out, why);
                 if (r < 0)
                         return r;
                 if (!is_within)
@@ -201,7 +201,7 @@ static int unpack_zstd(struct unpacking *unpacking, struct why *why) {
                 int r;
 
                 if (in.pos == in.size) {
-                        ssize_t n = fill(unpacking, why);
+                        ssize_t n = spool_fill(unpacking, why);
 
                         if (n <= 0)
                                 return n < 0 ? (int)n : n_wanted > 0 ? UNPACKED_CUT : UNPACKED_WHOLE;
@@ -211,8 +211,8 @@ static int unpack_zstd(struct unpacking *unpacking, struct why *why) {
                         out.pos = 0;
                         n_wanted = ZSTD_decompressStream(unpacking->zstd, &out, &in);
                         if (ZSTD_isError(n_wanted))
-                                return damaged(unpacking, ZSTD_getErrorName(n_wanted), why);
-                        r = drain(unpacking, out.pos, why);
+                                return spool_damaged(unpacking, ZSTD_getErrorName(n_wanted), why);
+                        r = spool_drain(unpacking, out.pos, why);
                         if (r < 0)
                                 return r;
                 } while (out.pos == out.size);
@@ -220,7 +220,7 @@ static int unpack_zstd(struct unpacking *unpacking, struct why *why) {
 }
 
 static int unpack(struct unpacking *unpacking, struct why *why) {
-        int r = begins_with(unpacking->from, ZSTD, sizeof(ZSTD));
+        int r = spool_begins_with(unpacking->from, ZSTD, sizeof(ZSTD));
 
         if (r < 0)
                 return why_errno(why, r, "cannot be read");
@@ -232,7 +232,7 @@ static int unpack(struct unpacking *unpacking, struct why *why) {
         }
         if (inflateInit2(&unpacking->gzip, 15 + 16) != Z_OK)
                 return why_errno(why, -ENOMEM, "gzip");
-        r = unpack_gzip(unpacking, why);
+        r = spool_unpack_gzip(unpacking, why);
         inflateEnd(&unpacking->gzip);
         return r;
 }

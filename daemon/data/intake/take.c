@@ -22,18 +22,18 @@
 
 /* ---- the first shard ------------------------------------------------------------------------------------------- */
 
-static const struct haul_member *member_of(const struct haul *haul, const struct haul_sample *sample, uint64_t i) {
+static const struct haul_member *take_member_of(const struct haul *haul, const struct haul_sample *sample, uint64_t i) {
         return (const struct haul_member *)(const void *)haul->members.bytes + sample->first_member + i;
 }
 
-static const struct haul_sample *sample_of(const struct haul *haul, uint64_t i) {
+static const struct haul_sample *take_sample_of(const struct haul *haul, uint64_t i) {
         return (const struct haul_sample *)(const void *)haul->samples.bytes + i;
 }
 
-static void measure(struct intake *intake, const struct haul *haul) {
+static void take_measure(struct intake *intake, const struct haul *haul) {
         for (uint64_t i = 0; i < haul->n_samples; i++)
-                for (uint64_t k = 0; k < sample_of(haul, i)->n_members; k++) {
-                        const struct haul_member *member = member_of(haul, sample_of(haul, i), k);
+                for (uint64_t k = 0; k < take_sample_of(haul, i)->n_members; k++) {
+                        const struct haul_member *member = take_member_of(haul, take_sample_of(haul, i), k);
                         struct intake_field *field = &intake->fields[member->idx_field];
 
                         field->n_samples++;
@@ -43,7 +43,7 @@ static void measure(struct intake *intake, const struct haul *haul) {
 }
 
 /* All that jobs rely on is decided by the first shard, so that it is the same on every node and after a restart. */
-static void describe(struct intake *intake, const struct haul *haul) {
+static void take_describe(struct intake *intake, const struct haul *haul) {
         struct source *source = &intake->source;
 
         for (uint32_t i = 0; i < intake->n_fields; i++) {
@@ -63,18 +63,18 @@ static void describe(struct intake *intake, const struct haul *haul) {
                                                                                   .kind = FIELD_NAME };
 }
 
-static int make_digest(struct intake *intake, const char *name, const struct haul *haul) {
+static int take_make_digest(struct intake *intake, const char *name, const struct haul *haul) {
         unsigned char digest[EVP_MAX_MD_SIZE];
         EVP_MD_CTX *context = EVP_MD_CTX_new();
         int is_fine = context && EVP_DigestInit_ex(context, EVP_sha256(), NULL) &&
                       EVP_DigestUpdate(context, "stream", 7) && EVP_DigestUpdate(context, name, strlen(name) + 1);
 
         for (uint64_t i = 0; i < haul->n_samples && is_fine; i++) {
-                const char *key = (const char *)haul->names.bytes + sample_of(haul, i)->name;
+                const char *key = (const char *)haul->names.bytes + take_sample_of(haul, i)->name;
 
                 is_fine = EVP_DigestUpdate(context, key, strlen(key) + 1);
-                for (uint64_t k = 0; k < sample_of(haul, i)->n_members && is_fine; k++) {
-                        const struct haul_member *member = member_of(haul, sample_of(haul, i), k);
+                for (uint64_t k = 0; k < take_sample_of(haul, i)->n_members && is_fine; k++) {
+                        const struct haul_member *member = take_member_of(haul, take_sample_of(haul, i), k);
                         const char *field = intake->fields[member->idx_field].described.name;
                         const uint64_t place[] = { member->offset, member->n_bytes };
 
@@ -101,7 +101,7 @@ static const struct taken_row *find_long(const struct intake *intake, const stru
         return NULL;
 }
 
-static uint64_t span_of(const struct intake *intake, const struct taken_sample *sample) {
+static uint64_t take_span_of(const struct intake *intake, const struct taken_sample *sample) {
         uint64_t begin = UINT64_MAX, end = 0;
 
         for (uint32_t i = 0; i < intake->n_fields; i++) {
@@ -140,7 +140,7 @@ static bool is_broken(const struct intake *intake, const char *shard, const stru
                         (unsigned long long)intake->fields[idx].limit);
                 return true;
         }
-        if (span_of(intake, sample) <= intake->source.max_span)
+        if (take_span_of(intake, sample) <= intake->source.max_span)
                 return false;
         why_set(ret_why, 0, "%s: its fields lie farther apart than %llu bytes; set field_limit", shard,
                 (unsigned long long)intake->source.max_span);
@@ -176,7 +176,7 @@ static int append_found(struct intake *intake, uint32_t idx_shard, const char *s
         if (!sample)
                 return -ENOMEM;
         for (uint64_t k = 0; k < found->n_members; k++) {
-                const struct haul_member *member = member_of(haul, found, k);
+                const struct haul_member *member = take_member_of(haul, found, k);
 
                 sample->rows[member->idx_field] = (struct taken_row){ member->offset, member->n_bytes };
         }
@@ -204,14 +204,15 @@ static int append_all(struct intake *intake, const char *name, const char *path,
         if (!shard->name || !shard->path)
                 return -ENOMEM;
         for (uint64_t i = 0; i < haul->n_samples && r == 0; i++)
-                r = append_found(intake, idx_shard, name, haul, sample_of(haul, i), why);
+                r = append_found(intake, idx_shard, name, haul, take_sample_of(haul, i), why);
         if (r == 0 && haul->damage.text[0])
                 r = append_damage(intake, idx_shard, name, &haul->damage, why);
         return r;
 }
 
 /* All or nothing: without memory for the whole shard, none of it is there. */
-static int append(struct intake *intake, const char *name, const char *path, const struct haul *haul, struct why *why) {
+static int take_append(struct intake *intake, const char *name, const char *path, const struct haul *haul,
+                       struct why *why) {
         uint64_t n_samples = intake->samples.n, n_shards = intake->shards.n;
         struct texts_mark mark = texts_mark(&intake->texts);
         int r = append_all(intake, name, path, haul, why);
@@ -227,7 +228,7 @@ static int append(struct intake *intake, const char *name, const char *path, con
 /* ---- the roll ----------------------------------------------------------------------------------------------- */
 
 /* FNV-1a of names and places: tells that a shard is another one, not that somebody wants to deceive. */
-static uint64_t digest_of(const struct haul *haul) {
+static uint64_t take_digest_of(const struct haul *haul) {
         const struct growing *parts[] = { &haul->samples, &haul->members, &haul->names };
         uint64_t digest = 0xcbf29ce484222325ull;
 
@@ -255,7 +256,7 @@ static bool is_as_noted(struct intake *intake, const char *name, uint64_t n_samp
         return false;
 }
 
-static void note(struct intake *intake, const char *name, uint64_t n_samples, uint64_t digest) {
+static void take_note(struct intake *intake, const char *name, uint64_t n_samples, uint64_t digest) {
         struct why why;
 
         if (intake->is_pipe || intake->shards.n < roll_n(&intake->roll))
@@ -267,10 +268,10 @@ static void note(struct intake *intake, const char *name, uint64_t n_samples, ui
 /* ---- a shard --------------------------------------------------------------------------------------------------- */
 
 /* Shards without a sample before the first one that has some. */
-static int note_empty(struct intake *intake, uint64_t idx_shard, struct why *why) {
+static int take_note_empty(struct intake *intake, uint64_t idx_shard, struct why *why) {
         const struct taken_shard *shard = pieces_at(&intake->shards, idx_shard);
 
-        return roll_add(&intake->roll, 0, digest_of(&(struct haul){ 0 }), shard->name, why);
+        return roll_add(&intake->roll, 0, take_digest_of(&(struct haul){ 0 }), shard->name, why);
 }
 
 /* The first shard that has samples: from it on the stream can be served. */
@@ -281,9 +282,9 @@ static int begin_stream(struct intake *intake, const char *name, const struct st
         if (haul->damage.text[0])
                 return why_set(why, -EBADMSG, "%s/%s: %s; it is the first shard of a stream", intake->root, name,
                                haul->damage.text);
-        measure(intake, haul);
-        describe(intake, haul);
-        r = make_digest(intake, name, haul);
+        take_measure(intake, haul);
+        take_describe(intake, haul);
+        r = take_make_digest(intake, name, haul);
         if (r == 0)
                 r = pieces_init(&intake->samples,
                                 sizeof(struct taken_sample) + intake->n_fields * sizeof(struct taken_row),
@@ -295,7 +296,7 @@ static int begin_stream(struct intake *intake, const char *name, const struct st
                 return 0;
         r = roll_begin(&intake->roll, intake->digest, why);
         for (uint64_t i = 0; i < intake->shards.n && r == 0; i++)
-                r = note_empty(intake, i, why);
+                r = take_note_empty(intake, i, why);
         if (r < 0)
                 intake_trouble(intake, why);
         return 0;
@@ -303,22 +304,22 @@ static int begin_stream(struct intake *intake, const char *name, const struct st
 
 int intake_take_walked(struct intake *intake, const char *name, const char *path, const struct stat *status,
                        const struct haul *haul, struct why *why) {
-        uint64_t n_samples = haul->n_samples + (haul->damage.text[0] != '\0'), digest = digest_of(haul);
+        uint64_t n_samples = haul->n_samples + (haul->damage.text[0] != '\0'), digest = take_digest_of(haul);
         struct growth_report *report;
         bool is_first = !intake->samples.pieces;
         int r = 0;
 
         if (is_first && n_samples == 0) /* it says nothing of the fields, and is noted with the first that does */
-                return append(intake, name, path, haul, why) < 0 ? -ENOMEM : INTAKE_TAKEN;
+                return take_append(intake, name, path, haul, why) < 0 ? -ENOMEM : INTAKE_TAKEN;
         if (is_first)
                 r = begin_stream(intake, name, status, haul, why);
         if (r == 0 && !is_as_noted(intake, name, n_samples, digest))
                 return INTAKE_WAITS;
         if (r == 0)
-                r = append(intake, name, path, haul, why);
+                r = take_append(intake, name, path, haul, why);
         if (r < 0)
                 return r;
-        note(intake, name, n_samples, digest);
+        take_note(intake, name, n_samples, digest);
         report = growth_report_begin(intake->growth);
         report->n_shards = intake->shards.n;
         report->n_bytes += (uint64_t)status->st_size;
@@ -330,7 +331,7 @@ int intake_take_walked(struct intake *intake, const char *name, const char *path
         return INTAKE_TAKEN;
 }
 
-static int wait_for_end(struct intake *intake, const char *name, const struct stat *status) {
+static int take_wait_for_end(struct intake *intake, const char *name, const struct stat *status) {
         intake->tried = *status;
         intake_wait_for(intake, "waits for the end of the shard %s, which has %llu bytes so far", name,
                         (unsigned long long)status->st_size);
@@ -344,7 +345,7 @@ static int walk_and_take(struct intake *intake, int fd, const char *name, const 
         int r = intake_walk(intake, fd, name, status, is_first, &haul, why);
 
         if (r == 0 && haul.is_cut && !is_complete)
-                r = wait_for_end(intake, name, status);
+                r = take_wait_for_end(intake, name, status);
         if (r == 0)
                 r = intake_take_walked(intake, name, NULL, status, &haul, why);
         if (!intake->samples.pieces) /* the fields of a shard that was not taken do not count */
@@ -394,7 +395,7 @@ static int unpack_and_take(struct intake *intake, int fd, const char *name, cons
                 return r;
         if (r == UNPACKED_CUT && !is_complete) {
                 spool_drop_last(&intake->spool, intake->spool.used_bytes - n_before);
-                return wait_for_end(intake, name, status);
+                return take_wait_for_end(intake, name, status);
         }
         return take_unpacked(intake, unpacked, name, path, status, (enum unpacked)r, &damage, why);
 }

@@ -19,7 +19,7 @@ static const struct aligned *aligned_of(const struct source *source) {
         return (const struct aligned *)source;
 }
 
-static uint32_t inner_field(const struct source *source, uint32_t field) {
+static uint32_t aligned_inner_field(const struct source *source, uint32_t field) {
         return aligned_of(source)->numbers[field];
 }
 
@@ -34,26 +34,26 @@ static int aligned_compare(const struct source *source, int root_fd, enum source
 }
 
 static void aligned_locate(const struct source *source, uint64_t sample, uint32_t field, struct extent *ret_extent) {
-        if (inner_field(source, field) == ALIGNED_NONE)
+        if (aligned_inner_field(source, field) == ALIGNED_NONE)
                 *ret_extent = (struct extent){ .dir = "", .name = "", .flags = EXTENT_ABSENT };
         else
-                source_locate(aligned_of(source)->inner, sample, inner_field(source, field), ret_extent);
+                source_locate(aligned_of(source)->inner, sample, aligned_inner_field(source, field), ret_extent);
 }
 
 static const uint8_t *aligned_row(const struct source *source, uint64_t sample, uint32_t field) {
         const struct source *inner = aligned_of(source)->inner;
 
-        if (!inner->type->row || inner_field(source, field) == ALIGNED_NONE)
+        if (!inner->type->row || aligned_inner_field(source, field) == ALIGNED_NONE)
                 return NULL;
-        return inner->type->row(inner, sample, inner_field(source, field));
+        return inner->type->row(inner, sample, aligned_inner_field(source, field));
 }
 
 static bool aligned_next_piece(const struct source *source, uint64_t sample, uint32_t field,
                                struct source_piece *piece) {
         const struct source *inner = aligned_of(source)->inner;
 
-        assert(inner_field(source, field) != ALIGNED_NONE); /* a gathered field is in all parts (joined.c) */
-        return inner->type->next_piece(inner, sample, inner_field(source, field), piece);
+        assert(aligned_inner_field(source, field) != ALIGNED_NONE); /* a gathered field is in all parts (joined.c) */
+        return inner->type->next_piece(inner, sample, aligned_inner_field(source, field), piece);
 }
 
 static void aligned_prefetch(const struct source *source, uint64_t sample, bool is_near) {
@@ -61,7 +61,7 @@ static void aligned_prefetch(const struct source *source, uint64_t sample, bool 
 }
 
 static bool aligned_rows_were_there(const struct source *source, uint32_t field) {
-        return source_rows_were_there(aligned_of(source)->inner, inner_field(source, field));
+        return source_rows_were_there(aligned_of(source)->inner, aligned_inner_field(source, field));
 }
 
 static bool aligned_value_bytes(const struct source *source, uint64_t sample, uint32_t field, uint64_t *ret_n_bytes) {
@@ -71,10 +71,10 @@ static bool aligned_value_bytes(const struct source *source, uint64_t sample, ui
                 *ret_n_bytes = sizeof(aligned->number);
                 return true;
         }
-        if (inner_field(source, field) == ALIGNED_NONE)
+        if (aligned_inner_field(source, field) == ALIGNED_NONE)
                 return false;
-        *ret_n_bytes = source_length(aligned->inner, sample, inner_field(source, field));
-        return source_has(aligned->inner, sample, inner_field(source, field));
+        *ret_n_bytes = source_length(aligned->inner, sample, aligned_inner_field(source, field));
+        return source_has(aligned->inner, sample, aligned_inner_field(source, field));
 }
 
 static void aligned_value(const struct source *source, uint64_t sample, uint32_t field, void *ret_value) {
@@ -82,8 +82,8 @@ static void aligned_value(const struct source *source, uint64_t sample, uint32_t
 
         if (field == aligned->idx_number)
                 memcpy(ret_value, &aligned->number, sizeof(aligned->number));
-        else if (inner_field(source, field) != ALIGNED_NONE)
-                source_value(aligned->inner, sample, inner_field(source, field), ret_value);
+        else if (aligned_inner_field(source, field) != ALIGNED_NONE)
+                source_value(aligned->inner, sample, aligned_inner_field(source, field), ret_value);
 }
 
 static const char *aligned_broken(const struct source *source, uint64_t sample) {

@@ -62,7 +62,7 @@ struct names {
 };
 
 /* The slot of this name, or the empty one where it belongs. */
-static uint16_t *find_slot(struct names *names, const char *name) {
+static uint16_t *joined_find_slot(struct names *names, const char *name) {
         uint64_t hash = names->seed;
         uint32_t at;
 
@@ -76,14 +76,14 @@ static uint16_t *find_slot(struct names *names, const char *name) {
         return &names->slots[at];
 }
 
-static uint32_t find_field(struct names *names, const char *name) {
-        uint16_t number = *find_slot(names, name);
+static uint32_t joined_find_field(struct names *names, const char *name) {
+        uint16_t number = *joined_find_slot(names, name);
 
         return number > 0 ? number - 1u : ALIGNED_NONE;
 }
 
 static void note_field(struct names *names, uint32_t idx) {
-        *find_slot(names, names->schema->fields[idx].name) = (uint16_t)(idx + 1);
+        *joined_find_slot(names, names->schema->fields[idx].name) = (uint16_t)(idx + 1);
 }
 
 static void names_init(struct names *names, const struct schema *schema) {
@@ -93,7 +93,7 @@ static void names_init(struct names *names, const struct schema *schema) {
 }
 
 /* Takes in what a part says of a field that an earlier one has. */
-static void meet(struct schema_field *field, const struct schema_field *other) {
+static void joined_meet(struct schema_field *field, const struct schema_field *other) {
         field->may_be_absent |= other->may_be_absent;
         field->max_rows = other->max_rows > field->max_rows ? other->max_rows : field->max_rows;
         if (field->kind == FIELD_VALUE && other->kind == FIELD_VALUE && field->n_dims == other->n_dims &&
@@ -117,7 +117,7 @@ static int unite_fields(const struct joined_part *parts, uint32_t n_parts, struc
         for (uint32_t k = 0; k < n_parts; k++)
                 for (uint32_t i = 0; i < parts[k].source->schema.n_fields; i++) {
                         const struct schema_field *field = &parts[k].source->schema.fields[i];
-                        uint32_t idx = find_field(&names, field->name);
+                        uint32_t idx = joined_find_field(&names, field->name);
 
                         if (idx == ALIGNED_NONE && all->n_fields == SCHEMA_FIELDS_MAX)
                                 return refuse_fields(why);
@@ -127,14 +127,14 @@ static int unite_fields(const struct joined_part *parts, uint32_t n_parts, struc
                                 all->fields[idx].same_as = 0; /* the source under it knows */
                                 note_field(&names, idx);
                         } else {
-                                meet(&all->fields[idx], field);
+                                joined_meet(&all->fields[idx], field);
                         }
                         n_having[idx]++;
                 }
         for (uint32_t i = 0; i < all->n_fields; i++)
                 all->fields[i].may_be_absent |= n_having[i] < n_parts && all->fields[i].kind != FIELD_NAME;
         *ret_idx_number = ALIGNED_NONE;
-        if (find_field(&names, JOINED_FIELD) != ALIGNED_NONE || all->n_fields == SCHEMA_FIELDS_MAX)
+        if (joined_find_field(&names, JOINED_FIELD) != ALIGNED_NONE || all->n_fields == SCHEMA_FIELDS_MAX)
                 return 0;
         *ret_idx_number = all->n_fields;
         all->fields[all->n_fields++] = (struct schema_field){
@@ -154,7 +154,7 @@ static int align(const struct source *inner, const struct schema *all, uint32_t 
         for (uint32_t i = 0; i < all->n_fields; i++) {
                 struct schema_field *field = &fields.fields[i];
 
-                numbers[i] = i == idx_number ? ALIGNED_NONE : find_field(&names, all->fields[i].name);
+                numbers[i] = i == idx_number ? ALIGNED_NONE : joined_find_field(&names, all->fields[i].name);
                 field->is_class = false;
                 if (numbers[i] == ALIGNED_NONE)
                         continue;
@@ -213,7 +213,7 @@ int joined_check_classes(const struct source *source, struct why *why) {
         return check_classes(source, true, why);
 }
 
-static void take_classes(struct joined *joined) {
+static void joined_take_classes(struct joined *joined) {
         struct source *source = &joined->source;
 
         if (check_classes(source, false, NULL) < 0)
@@ -226,7 +226,7 @@ static void take_classes(struct joined *joined) {
 
 /* ---- opening --------------------------------------------------------------------------------------------------- */
 
-static int make_digest(struct joined *joined, struct why *why) {
+static int joined_make_digest(struct joined *joined, struct why *why) {
         unsigned char digest[EVP_MAX_MD_SIZE];
         EVP_MD_CTX *context = EVP_MD_CTX_new();
         int is_fine = context && EVP_DigestInit_ex(context, EVP_sha256(), NULL) &&
@@ -247,22 +247,23 @@ static int make_digest(struct joined *joined, struct why *why) {
         return 0;
 }
 
-static uint64_t larger(uint64_t one, uint64_t other) {
+static uint64_t joined_larger(uint64_t one, uint64_t other) {
         return one > other ? one : other;
 }
 
 /* What is asked about the whole, and not about a part. */
-static void measure(struct source *all, const struct source *part) {
+static void joined_measure(struct source *all, const struct source *part) {
         all->n_samples += part->n_samples;
         all->n_shards += part->n_shards;
         all->total_bytes += part->total_bytes;
-        all->max_length = larger(all->max_length, part->max_length);
-        all->max_span = larger(all->max_span, part->max_span);
-        all->max_name_bytes = larger(all->max_name_bytes, part->max_name_bytes);
+        all->max_length = joined_larger(all->max_length, part->max_length);
+        all->max_span = joined_larger(all->max_span, part->max_span);
+        all->max_name_bytes = joined_larger(all->max_name_bytes, part->max_name_bytes);
         all->has_several_files |= part->has_several_files;
 }
 
-static int add_part(struct joined *joined, const struct joined_part *part, uint32_t idx_number, struct why *why) {
+static int joined_add_part(struct joined *joined, const struct joined_part *part, uint32_t idx_number,
+                           struct why *why) {
         struct source *source = &joined->source;
         uint32_t k = source->n_parts;
 
@@ -279,7 +280,7 @@ static int add_part(struct joined *joined, const struct joined_part *part, uint3
         joined->parts[k].name = joined->names[k];
         joined->parts[k].first = source->n_samples;
         source->n_parts = k + 1;
-        measure(source, part->source);
+        joined_measure(source, part->source);
         if (source->n_samples > DLP_SAMPLES_MAX)
                 return why_set(why, -EINVAL, "together the datasets have more than %llu samples",
                                (unsigned long long)DLP_SAMPLES_MAX);
@@ -300,14 +301,14 @@ int joined_open(const struct joined_part *parts, uint32_t n_parts, struct source
         joined->source.digest = joined->digest;
         r = unite_fields(parts, n_parts, &joined->source.schema, &idx_number, why);
         for (uint32_t k = 0; k < n_parts && r == 0; k++)
-                r = add_part(joined, &parts[k], idx_number, why);
+                r = joined_add_part(joined, &parts[k], idx_number, why);
         if (r == 0)
-                r = make_digest(joined, why);
+                r = joined_make_digest(joined, why);
         if (r < 0) {
                 joined_close(&joined->source);
                 return r;
         }
-        take_classes(joined);
+        joined_take_classes(joined);
         *ret_source = &joined->source;
         return 0;
 }

@@ -83,7 +83,7 @@ static void ledger_close(struct ledger *ledger) {
 /* Does one piece of work. Called with the mutex, which it releases meanwhile. Ledgers that are being closed come first:
  * so the next one that opens the same file reads all of it. Returns false if nothing is due; then *ret_due_ns is the
  * time when something will be, or 0. */
-static bool work(struct ledgers *ledgers, uint64_t *ret_due_ns) {
+static bool ledger_work(struct ledgers *ledgers, uint64_t *ret_due_ns) {
         struct ledger *ledger, *closing = NULL, *loading = NULL, *writing = NULL;
         uint64_t due_ns = 0;
 
@@ -118,14 +118,14 @@ static bool work(struct ledgers *ledgers, uint64_t *ret_due_ns) {
         return true;
 }
 
-static void *run(void *userdata) {
+static void *ledger_run(void *userdata) {
         struct ledgers *ledgers = userdata;
 
         pthread_mutex_lock(&ledgers->mutex);
         for (;;) {
                 uint64_t due_ns;
 
-                if (work(ledgers, &due_ns))
+                if (ledger_work(ledgers, &due_ns))
                         continue;
                 if (ledgers->stop)
                         break;
@@ -151,7 +151,7 @@ int ledgers_new(const char *index_dir, struct ledgers **ret_ledgers) {
 
         ledgers->index_dir = strdup(index_dir);
         if (ledgers->index_dir)
-                r = thread_start(&ledgers->thread, "ledger", run, ledgers);
+                r = thread_start(&ledgers->thread, "ledger", ledger_run, ledgers);
         if (r < 0) {
                 free(ledgers->index_dir);
                 free(ledgers);
@@ -210,7 +210,7 @@ static int ledger_new(struct ledgers *ledgers, struct dataset *dataset, struct l
         return 0;
 }
 
-static struct ledger *find(struct ledgers *ledgers, const struct dataset *dataset) {
+static struct ledger *ledger_find(struct ledgers *ledgers, const struct dataset *dataset) {
         struct ledger *ledger;
 
         LIST_FOREACH(ledger, &ledgers->list, entry)
@@ -225,7 +225,7 @@ int ledger_open(struct ledgers *ledgers, struct dataset *dataset, struct ledger 
         int r = 0;
 
         pthread_mutex_lock(&ledgers->mutex);
-        ledger = find(ledgers, dataset);
+        ledger = ledger_find(ledgers, dataset);
         if (ledger) {
                 ledger->n_refs++;
         } else {

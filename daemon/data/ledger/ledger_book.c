@@ -32,7 +32,7 @@ void ledger_book_fini(struct ledger_book *book) {
 /* ---- finding ------------------------------------------------------------------------------------------------- */
 
 /* The place of the sample, or the free place where it belongs. */
-static uint32_t *find_place(const struct ledger_book *book, uint64_t sample) {
+static uint32_t *ledger_book_find_place(const struct ledger_book *book, uint64_t sample) {
         uint64_t hash = sample * 0x9e3779b97f4a7c15ull; /* spreads neighbouring numbers */
         uint32_t i = (uint32_t)(hash >> 32) & (book->n_places - 1);
 
@@ -41,15 +41,15 @@ static uint32_t *find_place(const struct ledger_book *book, uint64_t sample) {
         return &book->places[i];
 }
 
-static struct ledger_kept *find(const struct ledger_book *book, uint64_t sample) {
-        uint32_t place = book->n_places ? *find_place(book, sample) : 0;
+static struct ledger_kept *ledger_book_find(const struct ledger_book *book, uint64_t sample) {
+        uint32_t place = book->n_places ? *ledger_book_find_place(book, sample) : 0;
 
         return place ? &book->kept[place - 1] : NULL;
 }
 
 /* ---- adding -------------------------------------------------------------------------------------------------- */
 
-static int grow(struct ledger_book *book) {
+static int ledger_book_grow(struct ledger_book *book) {
         uint32_t capacity = book->capacity ? 2 * book->capacity : CAPACITY_FIRST;
         struct ledger_kept *kept;
         uint32_t *places;
@@ -66,19 +66,19 @@ static int grow(struct ledger_book *book) {
         book->n_places = 2 * capacity;
         book->capacity = capacity;
         for (uint32_t i = 0; i < book->n_kept; i++)
-                *find_place(book, kept[i].sample) = i + 1;
+                *ledger_book_find_place(book, kept[i].sample) = i + 1;
         return 0;
 }
 
 /* Adds a sample that is not in the book yet. */
-static int add(struct ledger_book *book, uint64_t sample, struct ledger_kept **ret_kept) {
+static int ledger_book_add(struct ledger_book *book, uint64_t sample, struct ledger_kept **ret_kept) {
         struct ledger_kept *kept;
 
-        if (book->n_kept == book->capacity && grow(book) < 0)
+        if (book->n_kept == book->capacity && ledger_book_grow(book) < 0)
                 return -ENOMEM;
         kept = &book->kept[book->n_kept];
         *kept = (struct ledger_kept){ .sample = sample };
-        *find_place(book, sample) = ++book->n_kept;
+        *ledger_book_find_place(book, sample) = ++book->n_kept;
         *ret_kept = kept;
         return 0;
 }
@@ -98,7 +98,7 @@ static void set_error(struct ledger_kept *kept, const char *field, const char *e
 
 int ledger_book_meet(struct ledger_book *book, uint64_t sample, const char *field, const char *error,
                      int64_t now_unix) {
-        struct ledger_kept *kept = find(book, sample);
+        struct ledger_kept *kept = ledger_book_find(book, sample);
         bool is_new = bitmap_add(&book->met, sample);
         int r = LEDGER_BOOK_KNOWN;
 
@@ -108,7 +108,7 @@ int ledger_book_meet(struct ledger_book *book, uint64_t sample, const char *fiel
                         return LEDGER_BOOK_KNOWN; /* above the limit */
                 if (book->n_kept >= LEDGER_ENTRIES_MAX)
                         return book->n_met == LEDGER_ENTRIES_MAX + 1 ? LEDGER_BOOK_FULL : LEDGER_BOOK_KNOWN;
-                r = add(book, sample, &kept);
+                r = ledger_book_add(book, sample, &kept);
                 if (r < 0)
                         return r;
                 kept->first_unix = now_unix;
@@ -124,7 +124,7 @@ int ledger_book_meet(struct ledger_book *book, uint64_t sample, const char *fiel
 }
 
 int ledger_book_put(struct ledger_book *book, const struct ledger_entry *entry) {
-        struct ledger_kept *kept = find(book, entry->sample);
+        struct ledger_kept *kept = ledger_book_find(book, entry->sample);
         int r;
 
         if (entry->sample >= book->met.n_bits)
@@ -132,7 +132,7 @@ int ledger_book_put(struct ledger_book *book, const struct ledger_entry *entry) 
         if (!kept) {
                 if (book->n_kept >= LEDGER_ENTRIES_MAX)
                         return -ENOSPC;
-                r = add(book, entry->sample, &kept);
+                r = ledger_book_add(book, entry->sample, &kept);
                 if (r < 0)
                         return r;
                 book->n_met += bitmap_add(&book->met, entry->sample);

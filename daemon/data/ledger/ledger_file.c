@@ -17,7 +17,7 @@
 #define HEADER_MAX     256u
 #define TORN_LINE_END  "\t\t\t\t\t\t\n" /* more columns than a line has: a torn line does not become an entry */
 
-static int write_all(int fd, const void *bytes, size_t n_bytes) {
+static int ledger_file_write_all(int fd, const void *bytes, size_t n_bytes) {
         const uint8_t *at = bytes;
 
         while (n_bytes > 0) {
@@ -35,7 +35,8 @@ static int write_all(int fd, const void *bytes, size_t n_bytes) {
 
 /* ---- appending ----------------------------------------------------------------------------------------------- */
 
-static bool take(struct ledger_file *file, enum ledger_state at_least, uint32_t *idx, struct ledger_entry *ret_entry) {
+static bool ledger_file_take(struct ledger_file *file, enum ledger_state at_least, uint32_t *idx,
+                             struct ledger_entry *ret_entry) {
         bool taken;
 
         pthread_mutex_lock(file->lock);
@@ -51,23 +52,24 @@ static void unwrite(struct ledger_file *file) {
 }
 
 /* Writes all entries that are due, after `first`. */
-static int write_lines(struct ledger_file *file, int fd, enum ledger_state at_least, struct growing *first) {
+static int ledger_file_write_lines(struct ledger_file *file, int fd, enum ledger_state at_least,
+                                   struct growing *first) {
         char line[LEDGER_LINE_MAX], path[INDEX_PATH_SIZE];
         struct ledger_entry entry;
         uint32_t idx = 0;
         int r;
 
-        while (take(file, at_least, &idx, &entry)) {
+        while (ledger_file_take(file, at_least, &idx, &entry)) {
                 source_name(file->index, entry.sample, path);
                 r = growing_append(first, line, ledger_line_print(line, &entry, path));
                 if (r == 0 && first->n_bytes >= CHUNK_BYTES) {
-                        r = write_all(fd, first->bytes, first->n_bytes);
+                        r = ledger_file_write_all(fd, first->bytes, first->n_bytes);
                         growing_clear(first);
                 }
                 if (r < 0)
                         return r;
         }
-        return write_all(fd, first->bytes, first->n_bytes);
+        return ledger_file_write_all(fd, first->bytes, first->n_bytes);
 }
 
 /* Is the file empty, or was it cut within its header? Then it holds no entry. `n_read` bytes could be read of it. They
@@ -82,7 +84,7 @@ static bool is_cut_header(const struct ledger_file *file, const char *text, size
 
 /* Writes what must come before the first new line: a header in an empty file, or a line end after a torn line. Returns
  * 1 if the file is empty. */
-static int begin(struct ledger_file *file, int fd, off_t size, struct growing *first) {
+static int ledger_file_begin(struct ledger_file *file, int fd, off_t size, struct growing *first) {
         char header[HEADER_MAX + 1] = "", last = '\0', line[LEDGER_LINE_MAX];
         ssize_t n_read = pread(fd, header, HEADER_MAX, 0);
         int r;
@@ -107,13 +109,13 @@ static int append_to(struct ledger_file *file, int fd, enum ledger_state at_leas
 
         if (fstat(fd, &status) < 0)
                 return -errno;
-        r = begin(file, fd, status.st_size, &first);
+        r = ledger_file_begin(file, fd, status.st_size, &first);
         if (r > 0) {
                 unwrite(file);
                 at_least = LEDGER_NEW;
         }
         if (r >= 0)
-                r = write_lines(file, fd, at_least, &first);
+                r = ledger_file_write_lines(file, fd, at_least, &first);
         growing_fini(&first);
         /* A partial line on a full disk is removed. If that fails too, it is a torn line, which the next append
          * repairs. */
@@ -159,7 +161,7 @@ static int64_t load_lines(struct ledger_file *file, char *text) {
 }
 
 /* Reads all of the file, with a NUL after it. NULs inside (from a power cut) become line ends. */
-static int read_text(int fd, char **ret_text) {
+static int ledger_file_read_text(int fd, char **ret_text) {
         _cleanup_(freep) char *text = NULL;
         struct stat status;
         size_t n_bytes = 0;
@@ -214,7 +216,7 @@ static void believe(struct ledger_file *file) {
         struct ledger_entry entry;
         uint32_t idx = 0;
 
-        while (take(file, LEDGER_REPEATED, &idx, &entry))
+        while (ledger_file_take(file, LEDGER_REPEATED, &idx, &entry))
                 ;
 }
 
@@ -238,7 +240,7 @@ int ledger_file_load(struct ledger_file *file, struct why *why) {
 
         if (fd < 0 && errno == ENOENT)
                 return 0;
-        r = fd < 0 ? -errno : read_text(fd, &text);
+        r = fd < 0 ? -errno : ledger_file_read_text(fd, &text);
         if (r == -EFBIG)
                 return put_aside(file, why);
         if (r < 0)

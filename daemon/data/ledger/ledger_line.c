@@ -19,7 +19,7 @@ size_t ledger_header_print(char line[LEDGER_LINE_MAX], const char *digest) {
                                 COLUMN_NAMES);
 }
 
-static size_t print_time(char *at, int64_t unix_seconds) {
+static size_t ledger_line_print_time(char *at, int64_t unix_seconds) {
         time_t seconds = (time_t)unix_seconds;
         struct tm utc;
 
@@ -55,9 +55,9 @@ static size_t print_escaped(char *at, const char *text, unsigned char least) {
 size_t ledger_line_print(char line[LEDGER_LINE_MAX], const struct ledger_entry *entry, const char *path) {
         size_t n = (size_t)snprintf(line, LEDGER_LINE_MAX, "%" PRIu64 "\t%" PRIu64 "\t", entry->sample, entry->n_met);
 
-        n += print_time(line + n, entry->first_unix);
+        n += ledger_line_print_time(line + n, entry->first_unix);
         line[n++] = '\t';
-        n += print_time(line + n, entry->last_unix);
+        n += ledger_line_print_time(line + n, entry->last_unix);
         line[n++] = '\t';
         n += print_escaped(line + n, path, ' ');
         line[n++] = '\t';
@@ -77,7 +77,7 @@ bool ledger_header_matches(const char *text, const char *digest) {
         return strncmp(text, header, n - strlen(COLUMN_NAMES)) == 0; /* an earlier version had fewer columns */
 }
 
-static int parse_number(const char *text, uint64_t *ret_number) {
+static int ledger_line_parse_number(const char *text, uint64_t *ret_number) {
         char *end;
 
         if (*text < '0' || *text > '9')
@@ -87,20 +87,21 @@ static int parse_number(const char *text, uint64_t *ret_number) {
         return errno == 0 && *end == '\0' ? 0 : -EBADMSG;
 }
 
-static bool is_within(int value, int least, int most) {
+static bool ledger_line_is_within(int value, int least, int most) {
         return value >= least && value <= most;
 }
 
-/* Accepts only what print_time() writes. */
+/* Accepts only what ledger_line_print_time() writes. */
 static int parse_time(const char *text, int64_t *ret_unix) {
         struct tm utc = { 0 };
         int n = 0;
 
         if (sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2dZ%n", &utc.tm_year, &utc.tm_mon, &utc.tm_mday, &utc.tm_hour,
                    &utc.tm_min, &utc.tm_sec, &n) != 6 ||
-            n == 0 || text[n] != '\0' || !is_within(utc.tm_year, 1970, YEAR_MAX) || !is_within(utc.tm_mon, 1, 12) ||
-            !is_within(utc.tm_mday, 1, 31) || !is_within(utc.tm_hour, 0, 23) || !is_within(utc.tm_min, 0, 59) ||
-            !is_within(utc.tm_sec, 0, 59))
+            n == 0 || text[n] != '\0' || !ledger_line_is_within(utc.tm_year, 1970, YEAR_MAX) ||
+            !ledger_line_is_within(utc.tm_mon, 1, 12) || !ledger_line_is_within(utc.tm_mday, 1, 31) ||
+            !ledger_line_is_within(utc.tm_hour, 0, 23) || !ledger_line_is_within(utc.tm_min, 0, 59) ||
+            !ledger_line_is_within(utc.tm_sec, 0, 59))
                 return -EBADMSG;
         utc.tm_year -= 1900;
         utc.tm_mon--;
@@ -127,7 +128,7 @@ static char unescape_one(const char **text) {
         }
 }
 
-static void unescape(const char *text, char *plain, size_t size) {
+static void ledger_line_unescape(const char *text, char *plain, size_t size) {
         size_t n = 0;
 
         for (; *text && n + 1 < size; text++) {
@@ -146,7 +147,7 @@ static void unescape(const char *text, char *plain, size_t size) {
 static int parse_field(const char *text, char ret_field[SCHEMA_NAME_MAX]) {
         if (strlen(text) > 4 * (SCHEMA_NAME_MAX - 1u) || strchr(text, ' '))
                 return -EBADMSG;
-        unescape(text, ret_field, SCHEMA_NAME_MAX);
+        ledger_line_unescape(text, ret_field, SCHEMA_NAME_MAX);
         return 0;
 }
 
@@ -165,12 +166,12 @@ int ledger_line_parse(const char *line, struct ledger_entry *ret_entry) {
                 columns[i] = strsep(&rest, "\t");
         if (!columns[COLUMNS - 1])
                 columns[COLUMNS - 1] = "";
-        if (!columns[COLUMNS - 2] || rest || parse_number(columns[0], &entry.sample) < 0 ||
-            parse_number(columns[1], &entry.n_met) < 0 || entry.n_met == 0 ||
+        if (!columns[COLUMNS - 2] || rest || ledger_line_parse_number(columns[0], &entry.sample) < 0 ||
+            ledger_line_parse_number(columns[1], &entry.n_met) < 0 || entry.n_met == 0 ||
             parse_time(columns[2], &entry.first_unix) < 0 || parse_time(columns[3], &entry.last_unix) < 0 ||
             parse_field(columns[6], entry.field) < 0)
                 return -EBADMSG;
-        unescape(columns[5], error, sizeof(error));
+        ledger_line_unescape(columns[5], error, sizeof(error));
         why_set(&entry.error, 0, "%s", error);
         *ret_entry = entry;
         return 0;

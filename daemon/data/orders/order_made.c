@@ -62,8 +62,8 @@ static void publish(struct dlp_making *making, const struct dlp_order *order, ui
 
 /* ---- life ------------------------------------------------------------------------------------------------------- */
 
-static struct dlp_making_terms terms_of(const struct sampling *sampling, const struct dlp_sampler_terms *base,
-                                        uint32_t batch_size) {
+static struct dlp_making_terms order_made_terms_of(const struct sampling *sampling,
+                                                   const struct dlp_sampler_terms *base, uint32_t batch_size) {
         return (struct dlp_making_terms){
                 .base = *base,
                 .batch_size = batch_size,
@@ -75,7 +75,7 @@ static struct dlp_making_terms terms_of(const struct sampling *sampling, const s
 }
 
 uint64_t order_made_bytes(struct sampling *sampling, const struct dlp_sampler_terms *base, uint32_t batch_size) {
-        struct dlp_making_terms terms = terms_of(sampling, base, batch_size);
+        struct dlp_making_terms terms = order_made_terms_of(sampling, base, batch_size);
         uint64_t whole = dlp_order_bytes_max(&sampling->text, &terms);
         uint64_t more = dlp_order_scratch_max(&sampling->text, &terms), sum;
 
@@ -87,7 +87,7 @@ uint64_t order_made_bytes(struct sampling *sampling, const struct dlp_sampler_te
 void order_made_init(struct order_made *made, struct sampling *sampling, const struct dlp_sampler_terms *base,
                      uint32_t batch_size) {
         made->sampling = sampling_ref(sampling);
-        made->terms = terms_of(sampling, base, batch_size);
+        made->terms = order_made_terms_of(sampling, base, batch_size);
         made->quota_bytes = order_made_bytes(sampling, base, batch_size);
         made->making = (struct dlp_making){ .terms = &made->terms,
                                             .allocate = allocate,

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/data/orders/sampling.h"
+#include "daemon/data/orders/data_sampling.h"
 #include "proto/base/why.h"
 #include "proto/order/making/order_text.h"
 

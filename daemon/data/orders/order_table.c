@@ -18,10 +18,10 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
+#include "daemon/base/base_trace.h"
 #include "daemon/base/machine/cpus.h"
 #include "daemon/base/queue.h"
 #include "daemon/base/thread.h"
-#include "daemon/base/trace.h"
 #include "daemon/base/work/gate.h"
 #include "daemon/base/work/sweeper.h"
 #include "daemon/data/orders/order_growing.h"
@@ -94,13 +94,13 @@ void order_user_init(struct order_user *user) {
         fair_share_init(&user->share, &user->group, 1);
 }
 
-static struct order_user *user_of(const struct order_table *table) {
+static struct order_user *order_table_user_of(const struct order_table *table) {
         struct order_tables *tables = table->tables;
 
         return tables->options.user ? tables->options.user(tables->options.userdata, table->spec.payer) : &tables->all;
 }
 
-static void charge(const struct order_table *table, uint64_t taken_ns) {
+static void order_table_charge(const struct order_table *table, uint64_t taken_ns) {
         const struct order_tables_options *options = &table->tables->options;
 
         if (options->spent && taken_ns > 0)
@@ -109,7 +109,7 @@ static void charge(const struct order_table *table, uint64_t taken_ns) {
 
 /* Lowering it takes a privilege; without it the thread keeps what it has. Samples are waited for by the millisecond,
  * and each one that becomes ready would wait until a thread that never sleeps has had its slice. */
-static void follow_nice(const struct order_tables *tables, int *nice) {
+static void order_table_follow_nice(const struct order_tables *tables, int *nice) {
         int wanted = atomic_load_explicit(&tables->nice, memory_order_relaxed) + GIVES_WAY;
 
         if (wanted > NICE_MAX)
@@ -128,14 +128,14 @@ static bool is_done(const struct order_table *table) {
 }
 
 /* At the end both numbers are the same. A stream's order has no end. */
-static void tell(struct order_table *table, uint64_t n_done, uint64_t n_total) {
+static void order_table_tell(struct order_table *table, uint64_t n_done, uint64_t n_total) {
         const struct order_tables_options *options = &table->tables->options;
 
         if (options->told && !table->spec.growth)
                 options->told(options->userdata, table->spec.payer, table->spec.terms.epoch, n_done, n_total);
 }
 
-static void free_now(void *userdata) {
+static void order_table_free_now(void *userdata) {
         struct order_table *table = userdata;
         struct order_tables *tables = table->tables;
         bool has_memory = table->memory || table->is_made, was_listed = table->was_listed;
@@ -151,7 +151,7 @@ static void free_now(void *userdata) {
         if (table->memory)
                 sweeper_unmap(table->memory, table->n_bytes);
         if (has_memory) {
-                tell(table, 1, 1); /* perhaps nobody wanted it to the end */
+                order_table_tell(table, 1, 1); /* perhaps nobody wanted it to the end */
                 if (tables->options.release)
                         tables->options.release(tables->options.userdata, table->spec.payer, table->n_bytes);
         }
@@ -162,8 +162,8 @@ static void free_now(void *userdata) {
 }
 
 /* Frees a table that is not in a list any more. Without the mutex, because release() is the owner's code. */
-static void table_free(struct order_table *table) {
-        sweeper_free(&table->sweep, table->n_bytes, free_now, table);
+static void order_table_table_free(struct order_table *table) {
+        sweeper_free(&table->sweep, table->n_bytes, order_table_free_now, table);
 }
 
 /* With the mutex: removes the table from the list and from the sums. */
@@ -190,8 +190,9 @@ static struct order_table *next_work(struct order_tables *tables) {
                 if (table->growing.growth && !atomic_load_explicit(&table->has_more, memory_order_relaxed))
                         continue;
                 is_wanted = atomic_load_explicit(&table->is_wanted, memory_order_relaxed);
-                if (next && is_wanted == next_is_wanted ? had_ns(tables, user_of(table)) < had_ns(tables, user_of(next))
-                                                        : !next || is_wanted) {
+                if (next && is_wanted == next_is_wanted
+                            ? had_ns(tables, order_table_user_of(table)) < had_ns(tables, order_table_user_of(next))
+                            : !next || is_wanted) {
                         next = table;
                         next_is_wanted = is_wanted;
                 }
@@ -201,7 +202,7 @@ static struct order_table *next_work(struct order_tables *tables) {
 
 /* The next positions of a stream. `has_more` is cleared before it is looked how many samples there are, so that those
  * which come afterwards are looked for again. */
-static uint64_t grow(struct order_table *table, struct why *ret_lack) {
+static uint64_t order_table_grow(struct order_table *table, struct why *ret_lack) {
         uint64_t n_before = atomic_load_explicit(&table->n_final, memory_order_relaxed), n_final;
         bool is_whole;
 
@@ -219,7 +220,7 @@ static uint64_t grow(struct order_table *table, struct why *ret_lack) {
  * so no waiter is forgotten. */
 static void make_chunk(struct order_table *table, struct why *ret_lack) {
         struct order_tables *tables = table->tables;
-        uint64_t n_final = table->growing.growth ? grow(table, ret_lack)
+        uint64_t n_final = table->growing.growth ? order_table_grow(table, ret_lack)
                                                  : dlp_sampler_advance(&table->sampler, table->chunk_steps);
 
         if (table->chunk_steps < CHUNK_STEPS_MAX)
@@ -230,7 +231,7 @@ static void make_chunk(struct order_table *table, struct why *ret_lack) {
         atomic_store(&table->n_final, n_final);
         if (atomic_exchange(&table->is_wanted, false) && tables->options.ready)
                 tables->options.ready(tables->options.userdata);
-        tell(table, n_final, atomic_load_explicit(&table->n, memory_order_relaxed));
+        order_table_tell(table, n_final, atomic_load_explicit(&table->n, memory_order_relaxed));
 }
 
 /* With the mutex: waits for work. An order that found no memory is tried again after a while. */
@@ -258,7 +259,7 @@ static void trace_order(const struct order_table *table, uint64_t begin_ns, uint
                 trace_write(&subject, DLP_TRACE_ORDER, DLP_TRACE_DONE, begin_ns, clock_now_ns(), n_final - n_before);
 }
 
-static void *run(void *argument) {
+static void *order_table_run(void *argument) {
         struct order_tables *tables = argument;
         struct trace_thread traced;
         uint64_t begin_ns, taken_ns, n_before;
@@ -275,17 +276,17 @@ static void *run(void *argument) {
                         continue;
                 }
                 table->is_worked_on = true;
-                user = user_of(table);
+                user = order_table_user_of(table);
                 tables->now_ns = had_ns(tables, user);
                 pthread_mutex_unlock(&tables->mutex);
-                follow_nice(tables, &tables->fills_with_nice);
+                order_table_follow_nice(tables, &tables->fills_with_nice);
                 lack.text[0] = '\0';
                 begin_ns = clock_now_ns();
                 n_before = atomic_load_explicit(&table->n_final, memory_order_relaxed);
                 make_chunk(table, &lack);
                 trace_order(table, begin_ns, n_before);
                 taken_ns = clock_now_ns() - begin_ns;
-                charge(table, taken_ns);
+                order_table_charge(table, taken_ns);
                 pthread_mutex_lock(&tables->mutex);
                 user->filled_ns = tables->now_ns + taken_ns;
                 table->lack = lack;
@@ -293,7 +294,7 @@ static void *run(void *argument) {
                 if (table->n_refs == 0) {
                         table_remove(table);
                         pthread_mutex_unlock(&tables->mutex);
-                        table_free(table);
+                        order_table_table_free(table);
                         pthread_mutex_lock(&tables->mutex);
                 }
         }
@@ -325,14 +326,14 @@ static void on_told(struct order_made *made, uint64_t n_done, uint64_t n_total) 
         struct order_table *table = (struct order_table *)((uint8_t *)made - offsetof(struct order_table, made));
 
         if (n_done < n_total) /* a step has ended, and another one may follow */
-                tell(table, n_done, n_total);
+                order_table_tell(table, n_done, n_total);
         if (!atomic_load_explicit(&made->is_unwanted, memory_order_relaxed)) {
-                charge(table, gate_pass(&table->tables->gate, &table->turn));
-                follow_nice(table->tables, &table->nice);
+                order_table_charge(table, gate_pass(&table->tables->gate, &table->turn));
+                order_table_follow_nice(table->tables, &table->nice);
         }
 }
 
-static void *make(void *argument) {
+static void *order_table_make(void *argument) {
         struct order_table *table = argument;
         struct order_tables *tables = table->tables;
         struct trace_thread traced;
@@ -340,13 +341,13 @@ static void *make(void *argument) {
         bool is_last;
 
         trace_thread_begin(&traced, "sampler");
-        follow_nice(tables, &table->nice);
-        gate_enter(&tables->gate, &user_of(table)->share, &table->turn);
+        order_table_follow_nice(tables, &table->nice);
+        gate_enter(&tables->gate, &order_table_user_of(table)->share, &table->turn);
         order_made_run(&table->made);
-        charge(table, gate_leave(&tables->gate, &table->turn));
+        order_table_charge(table, gate_leave(&tables->gate, &table->turn));
         trace_order(table, begin_ns, 0);
         trace_thread_end(&traced);
-        tell(table, 1, 1);
+        order_table_tell(table, 1, 1);
         call_ready(table);
         pthread_mutex_lock(&tables->mutex);
         table->is_worked_on = false;
@@ -355,7 +356,7 @@ static void *make(void *argument) {
                 table_remove(table);
         pthread_mutex_unlock(&tables->mutex);
         if (is_last)
-                table_free(table);
+                order_table_table_free(table);
         pthread_mutex_lock(&tables->mutex);
         tables->n_makers--;
         pthread_cond_signal(&tables->maker_ended);
@@ -367,7 +368,7 @@ static void *make(void *argument) {
 static int start_maker(struct order_table *table) {
         struct order_tables *tables = table->tables;
         pthread_t thread;
-        int r = thread_start(&thread, "sampler", make, table);
+        int r = thread_start(&thread, "sampler", order_table_make, table);
 
         if (r < 0)
                 return r;
@@ -402,7 +403,7 @@ int order_tables_new(const struct order_tables_options *options, struct order_ta
         gate_init(&tables->gate, n_makers(options));
         order_user_init(&tables->all);
 
-        r = thread_start(&tables->thread, "order", run, tables);
+        r = thread_start(&tables->thread, "order", order_table_run, tables);
         if (r < 0) {
                 pthread_cond_destroy(&tables->work);
                 pthread_cond_destroy(&tables->maker_ended);
@@ -515,8 +516,8 @@ static int begin_making(struct order_table *table, struct why *why) {
         return 0;
 }
 
-static int table_new(struct order_tables *tables, const struct order_spec *spec, struct order_table **ret_table,
-                     struct why *why) {
+static int order_table_table_new(struct order_tables *tables, const struct order_spec *spec,
+                                 struct order_table **ret_table, struct why *why) {
         _cleanup_(freep) struct order_table *table = NULL;
         int r;
 
@@ -550,7 +551,7 @@ static int table_new(struct order_tables *tables, const struct order_spec *spec,
 }
 
 /* With the mutex. */
-static struct order_table *find(struct order_tables *tables, const struct order_spec *spec) {
+static struct order_table *order_table_find(struct order_tables *tables, const struct order_spec *spec) {
         struct order_table *table;
 
         TAILQ_FOREACH(table, &tables->list, entry)
@@ -563,7 +564,7 @@ static struct order_table *find(struct order_tables *tables, const struct order_
 
 /* With the mutex: takes one more reference to the table of this order, if there is one. */
 static struct order_table *find_and_ref(struct order_tables *tables, const struct order_spec *spec) {
-        struct order_table *table = find(tables, spec);
+        struct order_table *table = order_table_find(tables, spec);
 
         if (table)
                 table->n_refs++;
@@ -583,7 +584,7 @@ int order_table_get(struct order_tables *tables, const struct order_spec *spec, 
                 return 0;
         }
 
-        r = table_new(tables, spec, &made, why); /* without the mutex: it calls reserve() */
+        r = order_table_table_new(tables, spec, &made, why); /* without the mutex: it calls reserve() */
         if (r < 0)
                 return r;
 
@@ -600,7 +601,7 @@ int order_table_get(struct order_tables *tables, const struct order_spec *spec, 
         }
         pthread_mutex_unlock(&tables->mutex);
         if (made)
-                table_free(made);
+                order_table_table_free(made);
         if (r < 0)
                 return why_errno(why, r, "no thread for the order of a sampler");
         *ret_table = table;
@@ -631,7 +632,7 @@ void order_table_put(struct order_table *table) {
                 table_remove(table);
         pthread_mutex_unlock(&tables->mutex);
         if (last)
-                table_free(table);
+                order_table_table_free(table);
 }
 
 /* ---- lookup -------------------------------------------------------------------------------------------------- */

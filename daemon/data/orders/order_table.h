@@ -22,7 +22,7 @@
 #include "daemon/base/budget.h"
 #include "daemon/base/fair_queue.h"
 #include "daemon/data/growth.h"
-#include "daemon/data/orders/sampling.h"
+#include "daemon/data/orders/data_sampling.h"
 #include "proto/base/why.h"
 #include "proto/order/sampler.h"
 

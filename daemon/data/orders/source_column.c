@@ -11,7 +11,7 @@
 #define LOOK_SAMPLES 4096u /* between two looks of an errand */
 
 /* A column of 10^9 samples takes minutes. -ECANCELED: nobody wants it any more. */
-static int look(uint64_t sample) {
+static int source_column_look(uint64_t sample) {
         return sample % LOOK_SAMPLES == 0 ? errand_look() : 0;
 }
 
@@ -40,8 +40,8 @@ static bool gives(const struct schema_field *field, bool is_lengths) {
         return gives_values(field) || (is_lengths && gives_lengths(field));
 }
 
-static int refuse(const struct source *source, const struct dlp_column_wish *wish, const char *problem,
-                  struct why *why) {
+static int source_column_refuse(const struct source *source, const struct dlp_column_wish *wish, const char *problem,
+                                struct why *why) {
         char names[256] = "";
         size_t n = 0;
 
@@ -60,14 +60,15 @@ int source_column_find(const struct source *source, const struct dlp_column_wish
                 if (strcmp(field->name, wish->name) != 0)
                         continue;
                 if (!gives(field, wish->is_lengths))
-                        return refuse(source, wish,
-                                      wish->is_lengths ? "has no length that is known without reading it"
-                                                       : "is not a number that is known without reading it",
-                                      why);
+                        return source_column_refuse(source, wish,
+                                                    wish->is_lengths
+                                                            ? "has no length that is known without reading it"
+                                                            : "is not a number that is known without reading it",
+                                                    why);
                 *ret_field = i;
                 return 0;
         }
-        return refuse(source, wish, "is neither a column nor a field", why);
+        return source_column_refuse(source, wish, "is neither a column nor a field", why);
 }
 
 /* A field of varying length, of which lengths are wanted; else its values are. */
@@ -76,7 +77,7 @@ static bool counts(const struct schema_field *field, bool is_lengths) {
 }
 
 /* Bytes of an element of the field's first dimension. */
-static uint64_t row_bytes(const struct schema_field *field) {
+static uint64_t source_column_row_bytes(const struct schema_field *field) {
         uint64_t n = field->kind == FIELD_VALUE ? dlp_dtype_bytes(field->dtype) : 1;
 
         for (uint32_t i = 1; field->kind == FIELD_VALUE && i < field->n_dims; i++)
@@ -90,7 +91,7 @@ static int count_values(const struct source *source, uint32_t field, uint64_t *r
         int r;
 
         for (uint64_t i = 0; i < source->n_samples; i++) {
-                r = look(i);
+                r = source_column_look(i);
                 if (r < 0)
                         return r;
                 n_bytes += source_length(source, i, field);
@@ -123,7 +124,7 @@ bool source_column_counts(const struct source *source, uint32_t field, bool is_l
 }
 
 uint32_t source_column_length(const struct source *source, uint32_t field, uint64_t sample) {
-        uint64_t n = source_length(source, sample, field) / row_bytes(&source->schema.fields[field]);
+        uint64_t n = source_length(source, sample, field) / source_column_row_bytes(&source->schema.fields[field]);
 
         return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
 }
@@ -134,7 +135,7 @@ static int read_lengths(const struct source *source, uint32_t field, struct dlp_
         if (!lengths)
                 return -ENOMEM;
         for (uint64_t i = 0; i < source->n_samples; i++) {
-                int r = look(i);
+                int r = source_column_look(i);
 
                 if (r < 0)
                         return r;
@@ -147,7 +148,7 @@ static int read_lengths(const struct source *source, uint32_t field, struct dlp_
         return 0;
 }
 
-static int read_values(const struct source *source, uint32_t field, struct dlp_column *column) {
+static int source_column_read_values(const struct source *source, uint32_t field, struct dlp_column *column) {
         enum dlp_dtype dtype = source->schema.fields[field].dtype;
         uint64_t each = dlp_dtype_bytes(dtype);
         _cleanup_(freep) uint8_t *values = malloc((source->n_samples + 1) * each);
@@ -155,7 +156,7 @@ static int read_values(const struct source *source, uint32_t field, struct dlp_c
         if (!values)
                 return -ENOMEM;
         for (uint64_t i = 0; i < source->n_samples; i++) {
-                int r = look(i);
+                int r = source_column_look(i);
 
                 if (r < 0)
                         return r;
@@ -184,7 +185,7 @@ static int read_lists(const struct source *source, uint32_t field, struct dlp_co
         for (uint64_t i = 0; i < source->n_samples; i++) {
                 uint64_t n_here = source_length(source, i, field) / each;
 
-                r = look(i);
+                r = source_column_look(i);
                 if (r < 0)
                         return r;
                 if (n_here > 0)
@@ -205,5 +206,6 @@ int source_column_read(const struct source *source, uint32_t field, bool is_leng
 
         if (counts(described, is_lengths))
                 return read_lengths(source, field, ret_column);
-        return described->n_dims == 0 ? read_values(source, field, ret_column) : read_lists(source, field, ret_column);
+        return described->n_dims == 0 ? source_column_read_values(source, field, ret_column)
+                                      : read_lists(source, field, ret_column);
 }

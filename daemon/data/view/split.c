@@ -21,7 +21,7 @@
 static const char GRAMMAR[] = "write a range such as 0:90% or 1000:, hash(0:90%), list(FILE) or "
                               "random_split(0.9,0.1; seed=0)[0]; where parts have names, also train or train[0:90%]";
 
-static int refuse(const char *text, struct why *why) {
+static int split_refuse(const char *text, struct why *why) {
         return why_set(why, -EINVAL, "split: \"%s\" is not understood; %s", text, GRAMMAR);
 }
 
@@ -48,7 +48,7 @@ void split_fini(struct split *split) {
 
 /* ---- tables ---------------------------------------------------------------------------------------------------- */
 
-static int table_new(struct split *split, uint64_t n_of_source, uint64_t n) {
+static int split_table_new(struct split *split, uint64_t n_of_source, uint64_t n) {
         split->is_wide = dlp_shuffle_element_bytes(n_of_source) == 8;
         split->table = calloc(n > 0 ? n : 1, split->is_wide ? 8 : 4);
         return split->table ? 0 : -ENOMEM;
@@ -83,7 +83,7 @@ static const char *read_end(const char *at, uint64_t n, uint64_t otherwise, uint
 }
 
 /* Reads "BEGIN:END" of `n`. Returns what follows it, or NULL. */
-static const char *read_range(const char *at, uint64_t n, uint64_t *ret_begin, uint64_t *ret_end) {
+static const char *split_read_range(const char *at, uint64_t n, uint64_t *ret_begin, uint64_t *ret_end) {
         at = read_end(at, n, 0, ret_begin);
         if (!at || *at++ != ':')
                 return NULL;
@@ -92,10 +92,10 @@ static const char *read_range(const char *at, uint64_t n, uint64_t *ret_begin, u
 
 static int make_range(const struct source *source, const char *text, struct split *split, struct why *why) {
         uint64_t begin, end;
-        const char *after = read_range(text, source->n_samples, &begin, &end);
+        const char *after = split_read_range(text, source->n_samples, &begin, &end);
 
         if (!after || *after)
-                return refuse(text, why);
+                return split_refuse(text, why);
         if (end > source->n_samples || begin >= end)
                 return why_set(why, -EINVAL, "split: \"%s\" is %" PRIu64 " to %" PRIu64 " of %" PRIu64 " samples: %s",
                                text, begin, end, source->n_samples,
@@ -108,7 +108,7 @@ static int make_range(const struct source *source, const char *text, struct spli
 /* ---- by hash --------------------------------------------------------------------------------------------------- */
 
 /* Of "NAME", or of "SEED:NAME". -ENOMEM. */
-static int hash_name(EVP_MD_CTX *context, const char *seed, const char *name, uint64_t *ret_hash) {
+static int split_hash_name(EVP_MD_CTX *context, const char *seed, const char *name, uint64_t *ret_hash) {
         char text[64 + 1 + SOURCE_NAME_SIZE];
         int n = snprintf(text, sizeof(text), "%s%s%s", seed, seed[0] ? ":" : "", name);
         uint8_t digest[EVP_MAX_MD_SIZE];
@@ -123,7 +123,7 @@ static int hash_name(EVP_MD_CTX *context, const char *seed, const char *name, ui
 }
 
 /* Shares of the hashes. 100% is beyond the last one. */
-static bool read_shares(const char *text, double *ret_begin, double *ret_end, const char **ret_after) {
+static bool split_read_shares(const char *text, double *ret_begin, double *ret_end, const char **ret_after) {
         char *after;
 
         *ret_begin = 0;
@@ -175,14 +175,14 @@ static int choose_by_hash(const struct source *source, const char *seed, double 
                           struct split *split) {
         EVP_MD_CTX *context = EVP_MD_CTX_new();
         char name[SOURCE_NAME_SIZE];
-        int r = context ? table_new(split, source->n_samples, source->n_samples) : -ENOMEM;
+        int r = context ? split_table_new(split, source->n_samples, source->n_samples) : -ENOMEM;
 
         for (uint64_t i = 0; i < source->n_samples && r == 0; i++) {
                 uint64_t hash = 0;
                 double share;
 
                 source_name(source, i, name);
-                r = hash_name(context, seed, name, &hash);
+                r = split_hash_name(context, seed, name, &hash);
                 share = (double)hash * 0x1p-64 * 100.0;
                 if (share >= begin && (share < end || end >= 100))
                         table_set(split, split->n_samples++, i);
@@ -196,8 +196,8 @@ static int make_hash(const struct source *source, const char *text, struct split
         double begin, end;
         char seed[64];
 
-        if (!read_shares(at, &begin, &end, &at) || !read_seed(at, seed, &at) || *at)
-                return refuse(text, why);
+        if (!split_read_shares(at, &begin, &end, &at) || !read_seed(at, seed, &at) || *at)
+                return split_refuse(text, why);
         if (choose_by_hash(source, seed, begin, end, split) < 0)
                 return why_set(why, -ENOMEM, "split: no memory for %" PRIu64 " samples", source->n_samples);
         return split->n_samples > 0 ? 0 : why_set(why, -EINVAL, "split: \"%s\" is empty", text);
@@ -211,11 +211,11 @@ struct wanted {
         bool is_found;
 };
 
-static int by_name(const void *one, const void *other) {
+static int split_by_name(const void *one, const void *other) {
         return strcmp(((const struct wanted *)one)->name, ((const struct wanted *)other)->name);
 }
 
-static int read_file(const struct split_root *root, const char *path, char **ret_text, struct why *why) {
+static int split_read_file(const struct split_root *root, const char *path, char **ret_text, struct why *why) {
         /* O_NONBLOCK: a FIFO must not block. */
         _cleanup_(closep) int fd = beneath_open_named(root->fd, root->path, path,
                                                       O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -248,7 +248,7 @@ static int list_lines(char *text, struct wanted **ret_wanted, uint64_t *ret_n) {
                 return -ENOMEM;
         for (char *line = strtok_r(text, "\r\n", &rest); line; line = strtok_r(NULL, "\r\n", &rest), n++)
                 wanted[n] = (struct wanted){ .name = line, .line = n };
-        qsort(wanted, n, sizeof(*wanted), by_name);
+        qsort(wanted, n, sizeof(*wanted), split_by_name);
         *ret_wanted = wanted;
         *ret_n = n;
         return 0;
@@ -259,13 +259,13 @@ static int find_lines(const struct source *source, const char *path, struct want
         char name[SOURCE_NAME_SIZE];
 
         for (uint64_t i = 1; i < n; i++)
-                if (by_name(&wanted[i - 1], &wanted[i]) == 0)
+                if (split_by_name(&wanted[i - 1], &wanted[i]) == 0)
                         return why_set(why, -EINVAL, "split: %s names \"%s\" twice", path, wanted[i].name);
         for (uint64_t i = 0; i < source->n_samples; i++) {
                 struct wanted key = { .name = name }, *found;
 
                 source_name(source, i, name);
-                found = bsearch(&key, wanted, n, sizeof(*wanted), by_name);
+                found = bsearch(&key, wanted, n, sizeof(*wanted), split_by_name);
                 if (found && !found->is_found) {
                         found->is_found = true;
                         table_set(split, found->line, i);
@@ -289,8 +289,8 @@ void split_file(const char *text, char ret_path[PATH_MAX]) {
                 snprintf(ret_path, n - n_before, "%s", text + n_before);
 }
 
-static int make_list(const struct source *source, const char *text, const struct split_root *root, struct split *split,
-                     struct why *why) {
+static int split_make_list(const struct source *source, const char *text, const struct split_root *root,
+                           struct split *split, struct why *why) {
         _cleanup_(freep) struct wanted *wanted = NULL;
         _cleanup_(freep) char *lines = NULL;
         char path[PATH_MAX];
@@ -299,11 +299,11 @@ static int make_list(const struct source *source, const char *text, const struct
 
         split_file(text, path);
         if (!path[0])
-                return refuse(text, why);
-        r = read_file(root, path, &lines, why);
+                return split_refuse(text, why);
+        r = split_read_file(root, path, &lines, why);
         if (r < 0)
                 return r;
-        if (list_lines(lines, &wanted, &n) < 0 || table_new(split, source->n_samples, n) < 0)
+        if (list_lines(lines, &wanted, &n) < 0 || split_table_new(split, source->n_samples, n) < 0)
                 return why_set(why, -ENOMEM, "split: no memory for %s", path);
         return find_lines(source, path, wanted, n, split, why);
 }
@@ -316,7 +316,7 @@ struct parts {
         bool are_shares; /* with a dot, or 1 */
 };
 
-static const char *read_parts(const char *at, struct parts *parts) {
+static const char *split_read_parts(const char *at, struct parts *parts) {
         double sum = 0;
 
         do {
@@ -355,7 +355,7 @@ static int shuffle_part(uint64_t n_samples, uint64_t seed, uint64_t begin, uint6
         _cleanup_(freep) uint8_t *table = calloc(n_samples, size);
         struct dlp_shuffle shuffle;
 
-        if (!random || !table || table_new(split, n_samples, n) < 0)
+        if (!random || !table || split_table_new(split, n_samples, n) < 0)
                 return -ENOMEM;
         dlp_torch_seed(random, seed);
         dlp_shuffle_init(&shuffle, random, table, n_samples, DLP_TORCH_2_7);
@@ -369,15 +369,15 @@ static int shuffle_part(uint64_t n_samples, uint64_t seed, uint64_t begin, uint6
 static int make_random(const struct source *source, const char *text, struct split *split, struct why *why) {
         uint64_t lengths[PARTS_MAX] = { 0 }, begin = 0, idx, seed;
         struct parts parts = { 0 };
-        const char *at = read_parts(text + strlen("random_split("), &parts);
+        const char *at = split_read_parts(text + strlen("random_split("), &parts);
         char seed_text[64], *end;
 
         if (!at || !read_seed(at, seed_text, &at) || !seed_text[0] || *at != '[')
-                return refuse(text, why);
+                return split_refuse(text, why);
         seed = strtoull(seed_text, &end, 10);
         idx = *end ? PARTS_MAX : strtoull(at + 1, &end, 10);
         if (idx >= parts.n || strcmp(end, "]") != 0)
-                return refuse(text, why);
+                return split_refuse(text, why);
         if (!count_parts(&parts, source->n_samples, lengths))
                 return why_set(why, -EINVAL,
                                "split: the parts of \"%s\" are neither shares with the sum 1 nor lengths with the "
@@ -400,7 +400,7 @@ int split_make(const struct source *source, const char *text, const struct split
         if (strncmp(text, "hash(", 5) == 0)
                 r = make_hash(source, text, &split, why);
         else if (strncmp(text, "list(", 5) == 0)
-                r = make_list(source, text, root, &split, why);
+                r = split_make_list(source, text, root, &split, why);
         else if (strncmp(text, "random_split(", 13) == 0)
                 r = make_random(source, text, &split, why);
         else

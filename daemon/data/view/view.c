@@ -32,7 +32,7 @@ struct view {
 
 static const struct source_type VIEW_TYPE;
 
-static const struct view *view_of(const struct source *source) {
+static const struct view *view_view_of(const struct source *source) {
         return (const struct view *)source;
 }
 
@@ -46,7 +46,7 @@ static void view_close(struct source *source) {
 
 /* ---- what is chosen -------------------------------------------------------------------------------------------- */
 
-static int refuse_field(const struct source *inner, const char *name, size_t n, struct why *why) {
+static int view_refuse_field(const struct source *inner, const char *name, size_t n, struct why *why) {
         const char *reason = refusal_of(inner->refused, inner->n_refused, name, n);
         struct nearest nearest;
         char names[256] = "";
@@ -63,17 +63,17 @@ static int refuse_field(const struct source *inner, const char *name, size_t n, 
                        nearest_hint(&nearest), names);
 }
 
-static int find_inner(const struct source *inner, const char *name, size_t n, uint32_t *ret_idx, struct why *why) {
+static int view_find_inner(const struct source *inner, const char *name, size_t n, uint32_t *ret_idx, struct why *why) {
         for (uint32_t i = 0; i < inner->schema.n_fields; i++)
                 if (field_name_is(&inner->schema.fields[i], name, n)) {
                         *ret_idx = i;
                         return 0;
                 }
-        return refuse_field(inner, name, n, why);
+        return view_refuse_field(inner, name, n, why);
 }
 
 /* Alternatives become one tensor, so they must be described alike. */
-static bool is_alike(const struct schema_field *one, const struct schema_field *other) {
+static bool view_is_alike(const struct schema_field *one, const struct schema_field *other) {
         return one->kind == other->kind && one->is_stored == other->is_stored &&
                one->is_gathered == other->is_gathered && one->is_big_endian == other->is_big_endian &&
                one->coding == other->coding && one->dtype == other->dtype && one->n_dims == other->n_dims &&
@@ -81,7 +81,7 @@ static bool is_alike(const struct schema_field *one, const struct schema_field *
 }
 
 /* Without the blanks around it. */
-static const char *trim(const char *text, size_t *n) {
+static const char *view_trim(const char *text, size_t *n) {
         while (*n > 0 && isspace((unsigned char)text[0])) {
                 text++;
                 (*n)--;
@@ -106,13 +106,13 @@ static int add_alternatives(struct view *view, struct view_field *field, const c
                 if (field->n == ALTERNATIVES_MAX)
                         return why_set(why, -EINVAL, "fields: more than %u alternatives", ALTERNATIVES_MAX);
                 n_name = n_one;
-                name = trim(text, &n_name);
-                r = find_inner(view->inner, name, n_name, &field->inner[field->n], why);
+                name = view_trim(text, &n_name);
+                r = view_find_inner(view->inner, name, n_name, &field->inner[field->n], why);
                 if (r < 0 && n_name == 0)
                         return r;
                 if (r < 0 && !first.text[0])
                         first = *why;
-                if (r == 0 && !is_alike(&schema->fields[field->inner[0]], &schema->fields[field->inner[field->n]]))
+                if (r == 0 && !view_is_alike(&schema->fields[field->inner[0]], &schema->fields[field->inner[field->n]]))
                         return why_set(
                                 why, -EINVAL,
                                 "fields: %s and %.*s differ in kind, dtype or shape, so they cannot be one field",
@@ -130,7 +130,7 @@ static int add_alternatives(struct view *view, struct view_field *field, const c
 }
 
 /* "NAME=FIELD|FIELD", or "FIELD" under its own name. */
-static int add_field(struct view *view, const char *text, size_t n, struct why *why) {
+static int view_add_field(struct view *view, const char *text, size_t n, struct why *why) {
         struct schema *schema = &view->source.schema;
         const char *equals = memchr(text, '=', n), *name = text;
         size_t n_name = equals ? (size_t)(equals - text) : n;
@@ -138,7 +138,7 @@ static int add_field(struct view *view, const char *text, size_t n, struct why *
         struct view_field *field;
         int r;
 
-        name = trim(text, &n_name);
+        name = view_trim(text, &n_name);
         if (equals && n_name >= SCHEMA_NAME_MAX)
                 return why_set(why, -EINVAL,
                                "fields: \"%.*s\" is too long for a field's name, which has at most %u bytes",
@@ -181,7 +181,7 @@ static int choose_fields(struct view *view, const char *text, struct why *why) {
         while (r == 0) {
                 size_t n = strcspn(text, ",");
 
-                r = add_field(view, text, n, why);
+                r = view_add_field(view, text, n, why);
                 if (!text[n])
                         break;
                 text += n + 1;
@@ -192,7 +192,7 @@ static int choose_fields(struct view *view, const char *text, struct why *why) {
 /* ---- asked for each sample ------------------------------------------------------------------------------------- */
 
 /* Which alternative the sample has; the first one if it has none. */
-static uint32_t inner_field(const struct view *view, uint64_t inner_sample, uint32_t field) {
+static uint32_t view_inner_field(const struct view *view, uint64_t inner_sample, uint32_t field) {
         const struct view_field *chosen = &view->fields[field];
 
         for (uint32_t i = 0; i < chosen->n && chosen->n > 1; i++)
@@ -202,14 +202,14 @@ static uint32_t inner_field(const struct view *view, uint64_t inner_sample, uint
 }
 
 static void view_locate(const struct source *source, uint64_t sample, uint32_t field, struct extent *ret_extent) {
-        const struct view *view = view_of(source);
+        const struct view *view = view_view_of(source);
         uint64_t inner = split_sample(&view->split, sample);
 
-        source_locate(view->inner, inner, inner_field(view, inner, field), ret_extent);
+        source_locate(view->inner, inner, view_inner_field(view, inner, field), ret_extent);
 }
 
-static const uint8_t *view_row(const struct source *source, uint64_t sample, uint32_t field) {
-        const struct view *view = view_of(source);
+static const uint8_t *view_view_row(const struct source *source, uint64_t sample, uint32_t field) {
+        const struct view *view = view_view_of(source);
 
         /* Alternatives lie in different mappings, so that source_rows_were_there() would not know which one to ask. */
         if (view->fields[field].n > 1)
@@ -220,54 +220,54 @@ static const uint8_t *view_row(const struct source *source, uint64_t sample, uin
 }
 
 static void view_prefetch(const struct source *source, uint64_t sample, bool is_near) {
-        const struct view *view = view_of(source);
+        const struct view *view = view_view_of(source);
 
         source_prefetch(view->inner, split_sample(&view->split, sample), is_near);
 }
 
 static bool view_next_piece(const struct source *source, uint64_t sample, uint32_t field, struct source_piece *piece) {
-        const struct view *view = view_of(source);
+        const struct view *view = view_view_of(source);
         uint64_t inner = split_sample(&view->split, sample);
 
-        return view->inner->type->next_piece(view->inner, inner, inner_field(view, inner, field), piece);
+        return view->inner->type->next_piece(view->inner, inner, view_inner_field(view, inner, field), piece);
 }
 
 static bool view_rows_were_there(const struct source *source, uint32_t field) {
-        const struct view *view = view_of(source);
+        const struct view *view = view_view_of(source);
 
         return source_rows_were_there(view->inner, view->fields[field].inner[0]);
 }
 
 static bool view_value_bytes(const struct source *source, uint64_t sample, uint32_t field, uint64_t *ret_n_bytes) {
-        const struct view *view = view_of(source);
+        const struct view *view = view_view_of(source);
         uint64_t inner = split_sample(&view->split, sample);
-        uint32_t idx = inner_field(view, inner, field);
+        uint32_t idx = view_inner_field(view, inner, field);
 
         *ret_n_bytes = source_length(view->inner, inner, idx);
         return source_has(view->inner, inner, idx);
 }
 
 static void view_value(const struct source *source, uint64_t sample, uint32_t field, void *ret_value) {
-        const struct view *view = view_of(source);
+        const struct view *view = view_view_of(source);
         uint64_t inner = split_sample(&view->split, sample);
 
-        source_value(view->inner, inner, inner_field(view, inner, field), ret_value);
+        source_value(view->inner, inner, view_inner_field(view, inner, field), ret_value);
 }
 
 static size_t view_name(const struct source *source, uint64_t sample, char *ret_name) {
-        const struct view *view = view_of(source);
+        const struct view *view = view_view_of(source);
 
         return source_name(view->inner, split_sample(&view->split, sample), ret_name);
 }
 
 static const char *view_broken(const struct source *source, uint64_t sample) {
-        const struct view *view = view_of(source);
+        const struct view *view = view_view_of(source);
 
         return source_broken(view->inner, split_sample(&view->split, sample));
 }
 
 static uint64_t view_longest(const struct source *source, uint32_t field) {
-        const struct view *view = view_of(source);
+        const struct view *view = view_view_of(source);
         uint64_t longest = 0;
 
         for (uint32_t i = 0; i < view->fields[field].n; i++) {
@@ -279,11 +279,11 @@ static uint64_t view_longest(const struct source *source, uint32_t field) {
 }
 
 static const char *view_class_name(const struct source *source, uint32_t label) {
-        return source_class_name(view_of(source)->inner, label);
+        return source_class_name(view_view_of(source)->inner, label);
 }
 
 static int view_compare(const struct source *source, int root_fd, enum source_compare compare, struct why *why) {
-        const struct view *view = view_of(source);
+        const struct view *view = view_view_of(source);
 
         return view->inner->type->compare(view->inner, root_fd, compare, why);
 }
@@ -292,7 +292,7 @@ static const struct source_type VIEW_TYPE = {
         .close = view_close,
         .compare = view_compare,
         .locate = view_locate,
-        .row = view_row,
+        .row = view_view_row,
         .next_piece = view_next_piece,
         .prefetch = view_prefetch,
         .rows_were_there = view_rows_were_there,
@@ -306,7 +306,7 @@ static const struct source_type VIEW_TYPE = {
 
 /* ---- opening --------------------------------------------------------------------------------------------------- */
 
-static int make_digest(struct view *view, const char *fields, const char *split, struct why *why) {
+static int view_make_digest(struct view *view, const char *fields, const char *split, struct why *why) {
         const char *const parts[] = { "view", view->inner->digest, fields ? fields : "", split ? split : "" };
         unsigned char digest[EVP_MAX_MD_SIZE];
         EVP_MD_CTX *context = EVP_MD_CTX_new();
@@ -329,7 +329,7 @@ static int make_digest(struct view *view, const char *fields, const char *split,
 }
 
 /* Alternatives may be absent one by one, while every sample has one of them: then the field is never absent. */
-static void look_for_absent(struct view *view) {
+static void view_look_for_absent(struct view *view) {
         for (uint32_t k = 0; k < view->source.schema.n_fields; k++) {
                 struct schema_field *field = &view->source.schema.fields[k];
                 bool is_absent = false;
@@ -339,19 +339,19 @@ static void look_for_absent(struct view *view) {
                 for (uint64_t i = 0; i < view->source.n_samples && !is_absent; i++) {
                         uint64_t inner = split_sample(&view->split, i);
 
-                        is_absent = !source_has(view->inner, inner, inner_field(view, inner, k));
+                        is_absent = !source_has(view->inner, inner, view_inner_field(view, inner, k));
                 }
                 field->may_be_absent = is_absent;
         }
 }
 
 /* What is known of all samples and fields may be less for those that are left. */
-static void measure(struct view *view) {
+static void view_measure(struct view *view) {
         struct source *source = &view->source;
 
         if (source->growth) /* the first shard has said what there is, and what may be absent */
                 return;
-        look_for_absent(view);
+        view_look_for_absent(view);
         source->total_bytes = 0;
         source->max_length = 0;
         for (uint32_t k = 0; k < source->schema.n_fields; k++) {
@@ -367,8 +367,8 @@ static void measure(struct view *view) {
         source->max_span = source_longest_span(source);
 }
 
-static int fill(struct view *view, const char *fields, const char *split, const struct split_root *root,
-                struct why *why) {
+static int view_fill(struct view *view, const char *fields, const char *split, const struct split_root *root,
+                     struct why *why) {
         int r = choose_fields(view, fields, why);
 
         if (r == 0 && split && view->inner->growth)
@@ -379,13 +379,13 @@ static int fill(struct view *view, const char *fields, const char *split, const 
         if (r == 0 && !split)
                 view->split.n_samples = view->inner->n_samples;
         if (r == 0)
-                r = make_digest(view, fields, split, why);
+                r = view_make_digest(view, fields, split, why);
         if (r < 0)
                 return r;
         view->source.n_samples = view->split.n_samples;
         view->source.digest = view->digest;
         view->source.type = &VIEW_TYPE;
-        measure(view);
+        view_measure(view);
         return 0;
 }
 
@@ -401,7 +401,7 @@ int view_open(struct source **source, const char *fields, const char *split, con
                 return why_set(why, -ENOMEM, "no memory to choose its fields and samples");
         view->source = **source;
         view->inner = *source;
-        r = fill(view, fields, split, root, why);
+        r = view_fill(view, fields, split, root, why);
         if (r < 0) {
                 split_fini(&view->split);
                 free(view);

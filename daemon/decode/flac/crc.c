@@ -9,7 +9,7 @@
 static uint16_t tables[N_AT_ONCE][256];
 static pthread_once_t tables_once = PTHREAD_ONCE_INIT;
 
-static void make_tables(void) {
+static void crc_make_tables(void) {
         for (unsigned byte = 0; byte < 256; byte++) {
                 unsigned crc = byte << 8;
 
@@ -25,7 +25,7 @@ static void make_tables(void) {
 uint16_t flac_crc16(const uint8_t *bytes, size_t n_bytes) {
         unsigned crc = 0;
 
-        pthread_once(&tables_once, make_tables);
+        pthread_once(&tables_once, crc_make_tables);
         for (; n_bytes >= N_AT_ONCE; bytes += N_AT_ONCE, n_bytes -= N_AT_ONCE)
                 crc = tables[7][bytes[0] ^ crc >> 8] ^ tables[6][bytes[1] ^ (crc & 0xff)] ^ tables[5][bytes[2]] ^
                       tables[4][bytes[3]] ^ tables[3][bytes[4]] ^ tables[2][bytes[5]] ^ tables[1][bytes[6]] ^

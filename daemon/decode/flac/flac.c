@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/decode/flac/block.h"
+#include "daemon/decode/flac/flac_block.h"
 #include "daemon/decode/flac/predict.h"
 
 #define STREAMINFO_BYTES 34u
@@ -52,7 +52,7 @@ static int read_streaminfo(struct flac *flac, const uint8_t *info) {
         return 0;
 }
 
-static int read_metadata(struct flac *flac) {
+static int flac_read_metadata(struct flac *flac) {
         const uint8_t *at = flac->bytes + 4;
 
         for (bool is_first = true, is_last = false; !is_last; is_first = false) {
@@ -95,7 +95,7 @@ int flac_open(const uint8_t *bytes, size_t n_bytes, struct flac **ret_flac, stru
         struct flac_block block;
         struct flac *made;
 
-        if (n_bytes < 4 || memcmp(bytes, "fLaC", 4) != 0 || read_metadata(&flac) < 0 ||
+        if (n_bytes < 4 || memcmp(bytes, "fLaC", 4) != 0 || flac_read_metadata(&flac) < 0 ||
             !parse_at(&flac, flac.first, &block) || block.number != 0)
                 return -ENOTSUP;
         made = malloc(sizeof(*made));
@@ -119,7 +119,7 @@ static size_t block_samples(const struct flac *flac) {
 }
 
 /* For the blocks that are wanted, but not for more than a vector has lanes. */
-static int make_room(struct flac *flac, uint32_t n_blocks) {
+static int flac_make_room(struct flac *flac, uint32_t n_blocks) {
         size_t n_fit = FLAC_SAMPLES_BYTES_MAX / (block_samples(flac) * sizeof(*flac->samples));
 
         if (n_blocks > FLAC_LANES / flac->terms.n_channels)
@@ -184,7 +184,7 @@ int flac_seek(struct flac *flac, uint64_t first, uint64_t end) {
         flac->end_number = (uint32_t)((end - 1) / flac->terms.block_frames + 1);
         flac->n_there = 0;
         flac->n_taken = (uint32_t)(first % flac->terms.block_frames);
-        return make_room(flac, flac->end_number - number);
+        return flac_make_room(flac, flac->end_number - number);
 }
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
@@ -230,7 +230,7 @@ static int decode_next(struct flac *flac) {
 }
 
 /* Frames of one block, from `from` on. */
-static void put(const struct flac *flac, const int32_t *from, float *out, uint32_t n) {
+static void flac_put(const struct flac *flac, const int32_t *from, float *out, uint32_t n) {
         float scale = 1.0f / (float)(1u << (flac->terms.n_bits - 1));
         uint32_t n_channels = flac->terms.n_channels;
 
@@ -260,7 +260,7 @@ int flac_read(struct flac *flac, float *out, uint64_t n_frames) {
                         n = flac->n_there - flac->n_taken;
                 if (n > n_frames)
                         n = (uint32_t)n_frames;
-                put(flac, flac->samples + block * block_samples(flac) + in_block, out, n);
+                flac_put(flac, flac->samples + block * block_samples(flac) + in_block, out, n);
                 out += (size_t)n * flac->terms.n_channels;
                 flac->n_taken += n;
                 n_frames -= n;

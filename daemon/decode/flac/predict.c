@@ -35,7 +35,7 @@ static void add_sums_64(const struct flac_prediction *prediction, uint32_t from)
 }
 
 /* The samples `from` (at least the order) to the last one. */
-static void predict(const struct flac_prediction *prediction, uint32_t from) {
+static void predict_predict(const struct flac_prediction *prediction, uint32_t from) {
         switch (prediction->fits_32 ? prediction->order : FLAC_ORDER_MAX) {
 #define CASE(order)                                                                                                    \
         case order:                                                                                                    \
@@ -66,7 +66,7 @@ static void predict_first(const struct flac_prediction *prediction) {
         struct flac_prediction first = *prediction;
 
         first.n = FLAC_LANE_FIRST;
-        predict(&first, first.order);
+        predict_predict(&first, first.order);
 }
 
 static void predict_in_lanes(flac_predict_lanes_fn *in_lanes, const struct flac_prediction *const *lanes,
@@ -77,7 +77,7 @@ static void predict_in_lanes(flac_predict_lanes_fn *in_lanes, const struct flac_
                 predict_first(lanes[i]);
         n_done = in_lanes(lanes, n_lanes, lanes[0]->n);
         for (uint32_t i = 0; i < n_lanes; i++)
-                predict(lanes[i], n_done);
+                predict_predict(lanes[i], n_done);
 }
 
 void flac_predict(const struct flac_prediction *predictions, uint32_t n_predictions) {
@@ -93,7 +93,7 @@ void flac_predict(const struct flac_prediction *predictions, uint32_t n_predicti
                 if (!in_lanes || !prediction->fits_32 || prediction->order > FLAC_LANE_ORDER_MAX ||
                     prediction->n < FLAC_LANE_FIRST || n_lanes == FLAC_LANES ||
                     (n_lanes > 0 && prediction->n != lanes[0]->n))
-                        predict(prediction, prediction->order);
+                        predict_predict(prediction, prediction->order);
                 else
                         lanes[n_lanes++] = prediction;
         }
@@ -101,5 +101,5 @@ void flac_predict(const struct flac_prediction *predictions, uint32_t n_predicti
                 predict_in_lanes(in_lanes, lanes, n_lanes);
         else
                 for (uint32_t i = 0; i < n_lanes; i++)
-                        predict(lanes[i], lanes[i]->order);
+                        predict_predict(lanes[i], lanes[i]->order);
 }

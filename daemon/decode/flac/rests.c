@@ -13,7 +13,7 @@ static inline int32_t with_sign(uint32_t value) {
 }
 
 /* Rice's code: the upper part in unary, then n_low bits; the sign is the lowest bit. */
-static int read_one(struct bits *bits, uint32_t n_low, int32_t *ret_rest) {
+static int rests_read_one(struct bits *bits, uint32_t n_low, int32_t *ret_rest) {
         int64_t quotient = bits_get_unary(bits, QUOTIENT_MAX);
 
         if (quotient < 0)
@@ -24,8 +24,8 @@ static int read_one(struct bits *bits, uint32_t n_low, int32_t *ret_rest) {
 
 /* Numbers that fit between two refills are read together. That they did is seen afterwards: a number is far larger than
  * its neighbours so rarely that reading the group again costs less than looking at each. `n_group` is a constant. */
-static inline __attribute__((always_inline)) int read_groups(struct bits *bits, uint32_t n_low, int32_t *rests,
-                                                             uint32_t n, uint32_t n_group) {
+static inline __attribute__((always_inline)) int rests_read_groups(struct bits *bits, uint32_t n_low, int32_t *rests,
+                                                                   uint32_t n, uint32_t n_group) {
         uint32_t i = 0;
 
         for (; n - i >= n_group; i += n_group) {
@@ -49,11 +49,11 @@ static inline __attribute__((always_inline)) int read_groups(struct bits *bits, 
                         continue;
                 }
                 for (uint32_t k = 0; k < n_group; k++)
-                        if (read_one(bits, n_low, &rests[i + k]) < 0)
+                        if (rests_read_one(bits, n_low, &rests[i + k]) < 0)
                                 return -EBADMSG;
         }
         for (; i < n; i++)
-                if (read_one(bits, n_low, &rests[i]) < 0)
+                if (rests_read_one(bits, n_low, &rests[i]) < 0)
                         return -EBADMSG;
         return 0;
 }
@@ -64,13 +64,13 @@ static inline __attribute__((always_inline)) int read_rice(struct bits *bits, ui
         int r;
 
         if (n_low <= 9) /* four numbers with quotients of 4 on average */
-                r = read_groups(&local, n_low, rests, n, GROUP_MAX);
+                r = rests_read_groups(&local, n_low, rests, n, GROUP_MAX);
         else if (n_low <= 14)
-                r = read_groups(&local, n_low, rests, n, 3);
+                r = rests_read_groups(&local, n_low, rests, n, 3);
         else if (n_low <= 22)
-                r = read_groups(&local, n_low, rests, n, 2);
+                r = rests_read_groups(&local, n_low, rests, n, 2);
         else
-                r = read_groups(&local, n_low, rests, n, 1);
+                r = rests_read_groups(&local, n_low, rests, n, 1);
         *bits = local;
         return r;
 }
@@ -86,12 +86,12 @@ __attribute__((target("bmi,bmi2,lzcnt"))) static int read_rice_bmi2(struct bits 
         return read_rice(bits, n_low, rests, n);
 }
 
-static read_rice_fn *choose(void) {
+static read_rice_fn *rests_choose(void) {
         /* Compilers differ in whether they can ask for LZCNT; every CPU with AVX2 and BMI2 has it. */
         return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") ? read_rice_bmi2 : read_rice_anywhere;
 }
 #else
-static read_rice_fn *choose(void) {
+static read_rice_fn *rests_choose(void) {
         return read_rice_anywhere;
 }
 #endif
@@ -105,7 +105,7 @@ int flac_rests_read(struct bits *bits, uint32_t order, uint32_t n_frames, int32_
         uint32_t method = bits_get(bits, 2), k = bits_get(bits, 4); /* 2^k parts, which have a parameter each */
         uint32_t n_parameter = method == 0 ? 4 : 5, escape = (1u << n_parameter) - 1;
         uint32_t n_part = n_frames >> k, at = order;
-        read_rice_fn *read = choose();
+        read_rice_fn *read = rests_choose();
 
         if (method > 1 || n_part << k != n_frames || n_part < order)
                 return -EBADMSG;

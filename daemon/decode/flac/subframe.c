@@ -16,7 +16,8 @@ static bool fit_32(uint32_t n_bits, uint32_t order, const int32_t *weights) {
 }
 
 /* Numbers from 1 to 25 bits. */
-static int read_first(struct bits *bits, uint32_t n_bits, uint32_t n, const struct flac_prediction *prediction) {
+static int subframe_read_first(struct bits *bits, uint32_t n_bits, uint32_t n,
+                               const struct flac_prediction *prediction) {
         if (n > prediction->n)
                 return -EBADMSG;
         for (uint32_t i = 0; i < n; i++)
@@ -36,7 +37,7 @@ static int read_constant(struct bits *bits, uint32_t n_bits, const struct flac_p
 static int read_polynomial(struct bits *bits, uint32_t n_bits, uint32_t order, struct flac_prediction *prediction) {
         static const int32_t WEIGHTS[5][4] = { { 0 }, { 1 }, { 2, -1 }, { 3, -3, 1 }, { 4, -6, 4, -1 } };
 
-        if (order > 4 || read_first(bits, n_bits, order, prediction) < 0)
+        if (order > 4 || subframe_read_first(bits, n_bits, order, prediction) < 0)
                 return -EBADMSG;
         prediction->order = order;
         prediction->fits_32 = true; /* 25 bits and 15 times that; more wraps, and is damage */
@@ -49,7 +50,7 @@ static int read_weighted(struct bits *bits, uint32_t n_bits, uint32_t order, str
         uint32_t n_weight_bits;
         int32_t shift;
 
-        if (read_first(bits, n_bits, order, prediction) < 0)
+        if (subframe_read_first(bits, n_bits, order, prediction) < 0)
                 return -EBADMSG;
         n_weight_bits = bits_get(bits, 4) + 1;
         shift = bits_get_signed(bits, 5);
@@ -84,7 +85,7 @@ int flac_subframe_read(struct bits *bits, uint32_t n_bits, uint32_t n_frames, in
         if (type == 0)
                 return read_constant(bits, n_bits, prediction);
         if (type == 1)
-                return read_first(bits, n_bits, n_frames, prediction);
+                return subframe_read_first(bits, n_bits, n_frames, prediction);
         if (type >= 8 && type < 16)
                 return read_polynomial(bits, n_bits, type - 8, prediction);
         if (type >= 32 && type < 64)

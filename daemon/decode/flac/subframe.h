@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-#include "daemon/decode/flac/bits.h"
+#include "daemon/decode/flac/flac_bits.h"
 #include "daemon/decode/flac/predict.h"
 
 struct flac_subframe {

@@ -116,7 +116,7 @@ static int16_t divisor(const struct jpeg_divisors *divisors, uint32_t k) {
 }
 
 /* Quantisation steps in the layout that the kernels need. */
-static void set_steps(struct baseline *baseline) {
+static void baseline_set_steps(struct baseline *baseline) {
         for (uint32_t p = 0; p < baseline->grid.n_pairs; p++)
                 for (uint32_t side = 0; side < 2; side++) {
                         uint32_t c = baseline->grid.pairs[p].blocks[side].component;
@@ -141,7 +141,7 @@ static void set_tables(struct baseline *baseline, bool skips) {
                 }
 }
 
-static int prepare(struct baseline *baseline, struct reading *reading) {
+static int baseline_prepare(struct baseline *baseline, struct reading *reading) {
         const struct mcu_grid *grid = &baseline->grid;
         const struct mcu_grid_range *range = &reading->range;
         int r;
@@ -157,7 +157,7 @@ static int prepare(struct baseline *baseline, struct reading *reading) {
 
         mcu_grid_blocks(grid, &baseline->entropy);
         set_tables(baseline, range->x0 > 0 || range->x1 < grid->n_mcus_x || range->y0 > 0);
-        set_steps(baseline);
+        baseline_set_steps(baseline);
         memset(baseline->groups, 0, sizeof(baseline->groups)); /* the last picture may have ended within a group */
         entropy_start(&baseline->entropy, &baseline->header);
         return 0;
@@ -166,7 +166,7 @@ static int prepare(struct baseline *baseline, struct reading *reading) {
 /* ---- a row of MCUs --------------------------------------------------------------------------------------------- */
 
 /* Which pairs of luma have samples in the box's rows. */
-static void find_wanted(const struct baseline *baseline, struct reading *reading, uint32_t idx_row) {
+static void baseline_find_wanted(const struct baseline *baseline, struct reading *reading, uint32_t idx_row) {
         const struct mcu_grid *grid = &baseline->grid;
 
         for (uint32_t p = 0; p < grid->n_pairs; p++) {
@@ -178,7 +178,7 @@ static void find_wanted(const struct baseline *baseline, struct reading *reading
         }
 }
 
-static void transform(struct baseline *baseline, const struct reading *reading, struct group *group) {
+static void baseline_transform(struct baseline *baseline, const struct reading *reading, struct group *group) {
         const struct mcu_grid *grid = &baseline->grid;
         bool is_column_wanted = group->x0 + grid->group_mcus > reading->range.luma_x0 &&
                                 group->x0 < reading->range.luma_x1;
@@ -200,7 +200,7 @@ static void transform(struct baseline *baseline, const struct reading *reading, 
 
 /* The transform stays one group behind: loads of whole rows right after stores of single coefficients would have to
  * wait. */
-static int read_row(struct baseline *baseline, const struct reading *reading) {
+static int baseline_read_row(struct baseline *baseline, const struct reading *reading) {
         const struct mcu_grid_range *range = &reading->range;
         uint32_t n = baseline->grid.group_mcus, now = 0;
 
@@ -213,13 +213,13 @@ static int read_row(struct baseline *baseline, const struct reading *reading) {
                                 return BASELINE_HANDS_OVER;
                 now ^= 1;
                 if (x > range->x0)
-                        transform(baseline, reading, &baseline->groups[now]);
+                        baseline_transform(baseline, reading, &baseline->groups[now]);
         }
-        transform(baseline, reading, &baseline->groups[now ^ 1]);
+        baseline_transform(baseline, reading, &baseline->groups[now ^ 1]);
         return entropy_check(&baseline->entropy);
 }
 
-static int skip(struct baseline *baseline, uint32_t n_mcus) {
+static int baseline_skip(struct baseline *baseline, uint32_t n_mcus) {
         if (n_mcus > 0 && baseline->code->skip_mcus(&baseline->entropy, n_mcus) != 0)
                 return BASELINE_HANDS_OVER;
         return entropy_check(&baseline->entropy);
@@ -239,7 +239,7 @@ static uint32_t rows_complete(const struct baseline *baseline, const struct read
         return n < box_end ? n : box_end;
 }
 
-static int read_rows(struct baseline *baseline, struct reading *reading) {
+static int baseline_read_rows(struct baseline *baseline, struct reading *reading) {
         const struct mcu_grid *grid = &baseline->grid;
         const struct mcu_grid_range *range = &reading->range;
         uint32_t y = reading->box->y;
@@ -249,10 +249,10 @@ static int read_rows(struct baseline *baseline, struct reading *reading) {
                 uint32_t end = rows_complete(baseline, reading, idx_row);
                 int r;
 
-                find_wanted(baseline, reading, idx_row);
-                if (skip(baseline, range->x0) != 0 || read_row(baseline, reading) != 0)
+                baseline_find_wanted(baseline, reading, idx_row);
+                if (baseline_skip(baseline, range->x0) != 0 || baseline_read_row(baseline, reading) != 0)
                         return BASELINE_HANDS_OVER;
-                if (!is_last && skip(baseline, grid->n_mcus_x - range->x1) != 0)
+                if (!is_last && baseline_skip(baseline, grid->n_mcus_x - range->x1) != 0)
                         return BASELINE_HANDS_OVER;
                 if (end > y) {
                         r = band_give(&baseline->band, grid, baseline->kernels, idx_row, y, end, reading->box,
@@ -269,13 +269,13 @@ static int read_rows(struct baseline *baseline, struct reading *reading) {
 /* Skips whole rows of MCUs above the box. */
 static int skip_rows(struct baseline *baseline, uint32_t n_rows) {
         for (uint32_t i = 0; i < n_rows; i++)
-                if (skip(baseline, baseline->grid.n_mcus_x) != 0)
+                if (baseline_skip(baseline, baseline->grid.n_mcus_x) != 0)
                         return BASELINE_HANDS_OVER;
         return 0;
 }
 
 /* After the last MCU, libjpeg would check what follows it. */
-static int check_end(struct baseline *baseline, const struct reading *reading) {
+static int baseline_check_end(struct baseline *baseline, const struct reading *reading) {
         const struct mcu_grid *grid = &baseline->grid;
 
         if (reading->range.y1 < grid->n_mcus_y || reading->range.x1 < grid->n_mcus_x)
@@ -293,7 +293,7 @@ int baseline_read(struct baseline *baseline, const struct box *box, const struct
         assert(box->height > 0 && box->height <= header->height && box->y <= header->height - box->height);
 
         baseline->is_open = false;
-        r = prepare(baseline, &reading);
+        r = baseline_prepare(baseline, &reading);
         if (r != 0)
                 return r;
         if (skip_rows(baseline, reading.range.y0) != 0)
@@ -301,6 +301,6 @@ int baseline_read(struct baseline *baseline, const struct box *box, const struct
         r = sink->begin(sink->userdata, why);
         if (r != 0)
                 return r;
-        r = read_rows(baseline, &reading);
-        return r != 0 ? r : check_end(baseline, &reading);
+        r = baseline_read_rows(baseline, &reading);
+        return r != 0 ? r : baseline_check_end(baseline, &reading);
 }

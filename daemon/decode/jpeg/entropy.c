@@ -1,7 +1,7 @@
 #include "daemon/decode/jpeg/entropy.h"
 
 #include "daemon/decode/jpeg/baseline.h"
-#include "daemon/decode/jpeg/block.h"
+#include "daemon/decode/jpeg/jpeg_block.h"
 
 #define MARKER_RESTART 0xd0 /* the first of eight, in turn */
 #define MARKER_END     0xd9

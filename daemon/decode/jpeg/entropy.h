@@ -1,13 +1,13 @@
 /* decode/jpeg/entropy.h: bits -> coefficients, one MCU at a time. Private to this floor.
  *
  * An MCU is the unit that a JPEG repeats: the blocks of all components that cover the same part of the picture.
- * Coefficients are stored in the order that the arithmetic needs (kernels.h); blocks that the box does not need are
- * skipped without storing. */
+ * Coefficients are stored in the order that the arithmetic needs (jpeg_kernels.h); blocks that the box does not need
+ * are skipped without storing. */
 #pragma once
 
-#include "daemon/decode/jpeg/kernels.h"
-#include "daemon/decode/jpeg/scan.h"
-#include "daemon/decode/jpeg/tables.h"
+#include "daemon/decode/jpeg/jpeg_kernels.h"
+#include "daemon/decode/jpeg/jpeg_scan.h"
+#include "daemon/decode/jpeg/jpeg_tables.h"
 
 #define ENTROPY_PAIRS_MAX 3u /* of a group */
 #define ENTROPY_GROUP     (ENTROPY_PAIRS_MAX * BASELINE_PAIR_COEFFICIENTS)

@@ -59,7 +59,7 @@ static int read_divisors(struct reading *reading, struct segment segment) {
         return 0;
 }
 
-static int read_codes(struct reading *reading, struct segment segment) {
+static int header_read_codes(struct reading *reading, struct segment segment) {
         while (segment.n > 0) {
                 unsigned kind = segment.bytes[0] >> 4, idx = segment.bytes[0] & 15;
                 size_t n = HUFFMAN_LENGTHS;
@@ -77,7 +77,7 @@ static int read_codes(struct reading *reading, struct segment segment) {
         return 0;
 }
 
-static int read_frame(struct reading *reading, struct segment segment) {
+static int header_read_frame(struct reading *reading, struct segment segment) {
         struct jpeg_header *header = reading->header;
         const uint8_t *at = segment.bytes;
 
@@ -122,7 +122,7 @@ static int read_restarts(struct reading *reading, struct segment segment) {
 }
 
 /* Accepts only one scan with all components, in the frame's order and with all coefficients. */
-static int read_scan(struct reading *reading, struct segment segment) {
+static int header_read_scan(struct reading *reading, struct segment segment) {
         struct jpeg_header *header = reading->header;
         uint32_t n = header->n_components;
         const uint8_t *at = segment.bytes;
@@ -141,19 +141,19 @@ static int read_scan(struct reading *reading, struct segment segment) {
         return at[0] == 0 && at[1] == JPEG_COEFFICIENTS - 1 && at[2] == 0 ? 0 : BASELINE_HANDS_OVER;
 }
 
-static int read_segment(struct reading *reading, unsigned marker, struct segment segment) {
+static int header_read_segment(struct reading *reading, unsigned marker, struct segment segment) {
         switch (marker) {
         case DQT:
                 return read_divisors(reading, segment);
         case DHT:
-                return read_codes(reading, segment);
+                return header_read_codes(reading, segment);
         case SOF0:
         case SOF1:
-                return read_frame(reading, segment);
+                return header_read_frame(reading, segment);
         case DRI:
                 return read_restarts(reading, segment);
         case SOS:
-                return read_scan(reading, segment);
+                return header_read_scan(reading, segment);
         case COM:
                 return 0;
         default: /* progressive, arithmetic, lossless, a height that comes later, ... */
@@ -182,7 +182,7 @@ static int read_segments(struct reading *reading, const uint8_t *at, const uint8
                 n = read_16(at); /* includes itself */
                 if (n < 2 || n > (size_t)(end - at))
                         return BASELINE_HANDS_OVER;
-                r = read_segment(reading, marker, (struct segment){ at + 2, n - 2 });
+                r = header_read_segment(reading, marker, (struct segment){ at + 2, n - 2 });
                 if (r != 0)
                         return r;
                 at += n;
@@ -234,7 +234,7 @@ static int check_tables(struct reading *reading) {
 }
 
 /* A file that was cut has no end marker; libjpeg's result counts for it, wherever the box lies. */
-static bool has_end(const uint8_t *scan, const uint8_t *end) {
+static bool header_has_end(const uint8_t *scan, const uint8_t *end) {
         while (end - scan >= 2) {
                 const uint8_t *at = memrchr(scan + 1, EOI, (size_t)(end - scan) - 1);
 
@@ -255,7 +255,7 @@ int jpeg_header_read(const uint8_t *bytes, size_t n_bytes, struct jpeg_header *r
                 return BASELINE_HANDS_OVER;
         if (read_segments(&reading, bytes + 2, header.end, &header.scan) != 0)
                 return BASELINE_HANDS_OVER;
-        if (check_colours(&reading) != 0 || check_tables(&reading) != 0 || !has_end(header.scan, header.end))
+        if (check_colours(&reading) != 0 || check_tables(&reading) != 0 || !header_has_end(header.scan, header.end))
                 return BASELINE_HANDS_OVER;
         *ret_header = header;
         return 0;

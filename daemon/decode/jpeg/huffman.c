@@ -113,7 +113,7 @@ static const struct huffman_ac_entry TOO_LONG = {
         .step = HUFFMAN_SLOW << HUFFMAN_STEP_SHIFT,
 };
 
-static uint16_t step_of(unsigned n_bits, unsigned move) {
+static uint16_t huffman_step_of(unsigned n_bits, unsigned move) {
         return (uint16_t)(n_bits | move << HUFFMAN_STEP_SHIFT);
 }
 
@@ -140,7 +140,7 @@ static void ac_symbol(void *table, const struct symbol *symbol) {
         struct huffman_ac_entry entry = {
                 .n_first = (uint8_t)n_first,
                 .first_at = (uint8_t)move,
-                .step = step_of(n_first, move),
+                .step = huffman_step_of(n_first, move),
         };
         uint32_t n = 1u << n_free;
 
@@ -169,7 +169,7 @@ struct seconds {
         struct huffman_ac_entry *entries;
 };
 
-static int value_of(const struct huffman_ac_entry *entry, uint32_t idx) {
+static int huffman_value_of(const struct huffman_ac_entry *entry, uint32_t idx) {
         uint64_t bits = (uint64_t)idx << (64 - N);
 
         return (int16_t)(uint16_t)((uint32_t)entry->correction + (uint32_t)(bits >> entry->shift));
@@ -183,12 +183,12 @@ static void find_seconds(struct seconds *seconds, unsigned n_first) {
                 uint32_t idx = i << n_first;
                 const struct huffman_ac_entry *single = &seconds->entries[idx];
                 struct huffman_ac_entry second = { 0 };
-                int value = value_of(single, idx);
+                int value = huffman_value_of(single, idx);
 
                 if (single->first_at != HUFFMAN_SLOW && single->n_first <= N - n_first && value >= INT8_MIN &&
                     value <= INT8_MAX) {
                         second.second = (int8_t)value;
-                        second.step = step_of(single->n_first, single->first_at);
+                        second.step = huffman_step_of(single->n_first, single->first_at);
                 }
                 seconds->of[n + i] = second;
         }
@@ -259,7 +259,7 @@ static void find_skips(const struct huffman_ac *table, uint16_t *skips) {
                 for (uint32_t i = 0; i < 1u << m; i++) {
                         const struct huffman_ac_entry *single = &table->entries[i << (N - m)];
                         unsigned n_first = single->n_first;
-                        uint16_t first = step_of(single->n_first, single->first_at), rest = 0;
+                        uint16_t first = huffman_step_of(single->n_first, single->first_at), rest = 0;
 
                         if (single->first_at == HUFFMAN_SLOW || n_first > m)
                                 first = 0;
@@ -285,7 +285,7 @@ const uint16_t *huffman_ac_skips(struct huffman_ac *table) {
              i++) { /* if the first symbol is longer than the index, only that one */
                 uint16_t step = work[HUFFMAN_AC_ENTRIES + i];
 
-                made[i] = step != 0 ? step : step_of(table->entries[i].n_first, table->entries[i].first_at);
+                made[i] = step != 0 ? step : huffman_step_of(table->entries[i].n_first, table->entries[i].first_at);
         }
         if (atomic_compare_exchange_strong_explicit(&table->skips, &none, made, memory_order_acq_rel,
                                                     memory_order_acquire))

@@ -5,7 +5,7 @@
  * the columns the pairs come from unpacking two rows. Along the rows they are already neighbours, because columns that
  * belong together are stored side by side (baseline_place): only one stage of the transposition between the two passes
  * is left, and the second pass unpacks nothing. */
-#include "daemon/decode/jpeg/kernels.h"
+#include "daemon/decode/jpeg/jpeg_kernels.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -1,7 +1,7 @@
 /* decode/jpeg/kernels_avx2.c: rows of samples -> RGB with AVX2, 32 pixels at a time: smoothing and colour in one go, in
  * words, the pixels of even and of odd columns in registers of their own. idct_avx2.c has the blocks. Chosen at run
  * time; other machines compile the last lines only. */
-#include "daemon/decode/jpeg/kernels.h"
+#include "daemon/decode/jpeg/jpeg_kernels.h"
 
 #if defined(__x86_64__)
 #include <assert.h>
@@ -95,7 +95,7 @@ INLINE void put_pixels(const uint8_t *luma, struct words cb, struct words cr, ui
 
 /* ---- chroma in the width of luma ----------------------------------------------------------------------------- */
 
-AVX2 static void row_grey(const struct baseline_row *row, uint32_t x0, uint32_t x1, uint8_t *rgb) {
+AVX2 static void kernels_avx2_row_grey(const struct baseline_row *row, uint32_t x0, uint32_t x1, uint8_t *rgb) {
         const __m256i first = _mm256_broadcastsi128_si256(
                 _mm_setr_epi8(0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 5));
         const __m256i second = _mm256_broadcastsi128_si256(
@@ -134,7 +134,7 @@ INLINE struct words chroma_440(const struct baseline_row *row, int c, uint32_t x
         };
 }
 
-AVX2 static void row_444(const struct baseline_row *row, uint32_t x0, uint32_t x1, uint8_t *rgb) {
+AVX2 static void kernels_avx2_row_444(const struct baseline_row *row, uint32_t x0, uint32_t x1, uint8_t *rgb) {
         for (uint32_t x = x0; x < x1; x += AT_ONCE, rgb += (size_t)AT_ONCE * 3)
                 put_pixels(row->luma + x, chroma_444(row, 0, x), chroma_444(row, 1, x), rgb);
 }
@@ -142,7 +142,7 @@ AVX2 static void row_444(const struct baseline_row *row, uint32_t x0, uint32_t x
 /* What is added before a sum is shifted, so that it is rounded and centred. */
 #define HALF(rounding, shift) ((rounding) - (128 << (shift)))
 
-AVX2 static void row_440(const struct baseline_row *row, uint32_t x0, uint32_t x1, uint8_t *rgb) {
+AVX2 static void kernels_avx2_row_440(const struct baseline_row *row, uint32_t x0, uint32_t x1, uint8_t *rgb) {
         const __m256i half = _mm256_set1_epi16(row->far_is_below ? HALF(2, 2) : HALF(1, 2));
 
         for (uint32_t x = x0; x < x1; x += AT_ONCE, rgb += (size_t)AT_ONCE * 3)
@@ -214,11 +214,11 @@ INLINE void row_halved(const struct baseline_row *row, uint32_t x0, uint32_t x1,
         }
 }
 
-AVX2 static void row_422(const struct baseline_row *row, uint32_t x0, uint32_t x1, uint8_t *rgb) {
+AVX2 static void kernels_avx2_row_422(const struct baseline_row *row, uint32_t x0, uint32_t x1, uint8_t *rgb) {
         row_halved(row, x0, x1, rgb, false);
 }
 
-AVX2 static void row_420(const struct baseline_row *row, uint32_t x0, uint32_t x1, uint8_t *rgb) {
+AVX2 static void kernels_avx2_row_420(const struct baseline_row *row, uint32_t x0, uint32_t x1, uint8_t *rgb) {
         row_halved(row, x0, x1, rgb, true);
 }
 
@@ -226,11 +226,11 @@ static const struct baseline_kernels KERNELS = {
         .name = "avx2",
         .idct_pair = baseline_idct_pair_avx2,
         .row = {
-                [BASELINE_GREY] = row_grey,
-                [BASELINE_444] = row_444,
-                [BASELINE_422] = row_422,
-                [BASELINE_420] = row_420,
-                [BASELINE_440] = row_440,
+                [BASELINE_GREY] = kernels_avx2_row_grey,
+                [BASELINE_444] = kernels_avx2_row_444,
+                [BASELINE_422] = kernels_avx2_row_422,
+                [BASELINE_420] = kernels_avx2_row_420,
+                [BASELINE_440] = kernels_avx2_row_440,
         },
 };
 

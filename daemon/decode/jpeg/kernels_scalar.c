@@ -1,6 +1,6 @@
 /* decode/jpeg/kernels_scalar.c: the reference form of the arithmetic. The other forms are tested against this one, and
  * call it for input that no encoder writes. */
-#include "daemon/decode/jpeg/kernels.h"
+#include "daemon/decode/jpeg/jpeg_kernels.h"
 
 #include <string.h>
 
@@ -26,7 +26,7 @@ const uint8_t baseline_place[64] = {
 
 /* ---- the inverse DCT ----------------------------------------------------------------------------------------- */
 
-static inline int16_t wrap(int32_t value) {
+static inline int16_t kernels_scalar_wrap(int32_t value) {
         return (int16_t)(uint16_t)value;
 }
 
@@ -37,11 +37,12 @@ static inline int16_t saturate(int32_t value) {
 /* One dimension: libjpeg's accurate integer transform (after Loeffler, Ligtenberg and Moschytz, ICASSP 1989; 13 bits of
  * fraction), in the way of libjpeg-turbo's SIMD code: sums of two inputs keep 16 bits, results are saturated to 16
  * bits. With all inputs at their extremes the sums still fit 32 bits. */
-static inline void transform(const int16_t in[8], int shift, int16_t out[8]) {
+static inline void kernels_scalar_transform(const int16_t in[8], int shift, int16_t out[8]) {
         const int32_t half = 1 << (shift - 1);
-        const int32_t sum = wrap(in[0] + in[4]) * 8192 + half, difference = wrap(in[0] - in[4]) * 8192 + half;
+        const int32_t sum = kernels_scalar_wrap(in[0] + in[4]) * 8192 + half,
+                      difference = kernels_scalar_wrap(in[0] - in[4]) * 8192 + half;
         const int32_t slow = 10703 * in[2] + 4433 * in[6], fast = 4433 * in[2] - 10704 * in[6];
-        const int32_t sum_37 = wrap(in[3] + in[7]), sum_15 = wrap(in[1] + in[5]);
+        const int32_t sum_37 = kernels_scalar_wrap(in[3] + in[7]), sum_15 = kernels_scalar_wrap(in[1] + in[5]);
         const int32_t common_02 = -6436 * sum_37 + 9633 * sum_15, common_13 = 9633 * sum_37 + 6437 * sum_15;
         const int32_t even[4] = { sum + slow, difference + fast, difference - fast, sum - slow };
         const int32_t odd[4] = {
@@ -62,16 +63,16 @@ static inline uint8_t sample(int16_t value) {
 }
 
 /* Along the columns: coefficients times steps -> numbers with 2 bits of fraction. */
-static void transform_columns(const int16_t *block, const int16_t *steps, int16_t out[8][8]) {
+static void kernels_scalar_transform_columns(const int16_t *block, const int16_t *steps, int16_t out[8][8]) {
         for (int column = 0; column < 8; column++) {
                 int16_t in[8], sums[8];
 
                 for (int row = 0; row < 8; row++) {
                         int at = AT(row, PLACE_OF_COLUMN[column]);
 
-                        in[row] = wrap(block[at] * steps[at]);
+                        in[row] = kernels_scalar_wrap(block[at] * steps[at]);
                 }
-                transform(in, 11, sums);
+                kernels_scalar_transform(in, 11, sums);
                 for (int row = 0; row < 8; row++)
                         out[row][column] = sums[row];
         }
@@ -92,7 +93,7 @@ static void repeat_first_row(const int16_t *block, const int16_t *steps, int16_t
                 for (int row = 0; row < 8; row++) {
                         int at = PLACE_OF_COLUMN[column];
 
-                        out[row][column] = wrap(wrap(block[at] * steps[at]) * 4);
+                        out[row][column] = kernels_scalar_wrap(kernels_scalar_wrap(block[at] * steps[at]) * 4);
                 }
 }
 
@@ -102,17 +103,17 @@ static void idct_block(const int16_t *block, const int16_t *steps, uint8_t *out,
         if (only_first_row(block))
                 repeat_first_row(block, steps, columns);
         else
-                transform_columns(block, steps, columns);
+                kernels_scalar_transform_columns(block, steps, columns);
         for (int y = 0; y < 8; y++, out += stride) {
-                transform(columns[y], 18, row);
+                kernels_scalar_transform(columns[y], 18, row);
                 for (int x = 0; x < 8; x++)
                         out[x] = sample(row[x]);
         }
 }
 
 /* A block with only its mean: 64 equal samples. */
-static void idct_mean(int16_t mean, int16_t step, uint8_t *out, size_t stride) {
-        int16_t value = (int16_t)((wrap(wrap(mean * step) * 4) + 16) >> 5);
+static void kernels_scalar_idct_mean(int16_t mean, int16_t step, uint8_t *out, size_t stride) {
+        int16_t value = (int16_t)((kernels_scalar_wrap(kernels_scalar_wrap(mean * step) * 4) + 16) >> 5);
 
         for (int y = 0; y < 8; y++, out += stride)
                 memset(out, sample(value), 8);
@@ -121,8 +122,8 @@ static void idct_mean(int16_t mean, int16_t step, uint8_t *out, size_t stride) {
 void baseline_idct_pair_scalar(int16_t *pair, const int16_t *steps, int last, uint8_t *left, uint8_t *right,
                                size_t stride) {
         if (last == 0) {
-                idct_mean(pair[0], steps[0], left, stride);
-                idct_mean(pair[BASELINE_RIGHT_BLOCK], steps[BASELINE_RIGHT_BLOCK], right, stride);
+                kernels_scalar_idct_mean(pair[0], steps[0], left, stride);
+                kernels_scalar_idct_mean(pair[BASELINE_RIGHT_BLOCK], steps[BASELINE_RIGHT_BLOCK], right, stride);
         } else {
                 idct_block(pair, steps, left, stride);
                 idct_block(pair + BASELINE_RIGHT_BLOCK, steps + BASELINE_RIGHT_BLOCK, right, stride);
@@ -145,7 +146,7 @@ static inline uint32_t far_column(const struct baseline_row *row, uint32_t x) {
         return near > 0 ? near - 1 : 0;
 }
 
-static inline int32_t chroma_444(const struct baseline_row *row, int c, uint32_t x) {
+static inline int32_t kernels_scalar_chroma_444(const struct baseline_row *row, int c, uint32_t x) {
         return row->near[c][x];
 }
 
@@ -153,66 +154,68 @@ static inline int32_t chroma_422(const struct baseline_row *row, int c, uint32_t
         return (3 * row->near[c][x / 2] + row->near[c][far_column(row, x)] + (x % 2 ? 2 : 1)) >> 2;
 }
 
-static inline int32_t column_sum(const struct baseline_row *row, int c, uint32_t column) {
+static inline int32_t kernels_scalar_column_sum(const struct baseline_row *row, int c, uint32_t column) {
         return 3 * row->near[c][column] + row->far[c][column];
 }
 
 static inline int32_t chroma_420(const struct baseline_row *row, int c, uint32_t x) {
-        return (3 * column_sum(row, c, x / 2) + column_sum(row, c, far_column(row, x)) + (x % 2 ? 7 : 8)) >> 4;
+        return (3 * kernels_scalar_column_sum(row, c, x / 2) + kernels_scalar_column_sum(row, c, far_column(row, x)) +
+                (x % 2 ? 7 : 8)) >>
+               4;
 }
 
-static inline int32_t chroma_440(const struct baseline_row *row, int c, uint32_t x) {
-        return (column_sum(row, c, x) + (row->far_is_below ? 2 : 1)) >> 2;
+static inline int32_t kernels_scalar_chroma_440(const struct baseline_row *row, int c, uint32_t x) {
+        return (kernels_scalar_column_sum(row, c, x) + (row->far_is_below ? 2 : 1)) >> 2;
 }
 
 /* ---- colour -------------------------------------------------------------------------------------------------- */
 
-static inline uint8_t clip(int32_t value) {
+static inline uint8_t kernels_scalar_clip(int32_t value) {
         return (uint8_t)CLAMP(value, 0, 255);
 }
 
 /* JFIF's matrix with 16 bits of fraction: 1.402, -0.34414, -0.71414, 1.772. */
-static inline void put_pixel(int32_t y, int32_t cb, int32_t cr, uint8_t *rgb) {
-        rgb[0] = clip(y + ((91881 * cr + 32768) >> 16));
-        rgb[1] = clip(y + ((-22554 * cb - 46802 * cr + 32768) >> 16));
-        rgb[2] = clip(y + ((116130 * cb + 32768) >> 16));
+static inline void kernels_scalar_put_pixel(int32_t y, int32_t cb, int32_t cr, uint8_t *rgb) {
+        rgb[0] = kernels_scalar_clip(y + ((91881 * cr + 32768) >> 16));
+        rgb[1] = kernels_scalar_clip(y + ((-22554 * cb - 46802 * cr + 32768) >> 16));
+        rgb[2] = kernels_scalar_clip(y + ((116130 * cb + 32768) >> 16));
 }
 
 static inline void colour_row(const struct baseline_row *row, uint32_t x0, uint32_t x1, uint8_t *rgb,
                               chroma_fn *chroma) {
         for (uint32_t x = x0; x < x1; x++, rgb += 3)
-                put_pixel(row->luma[x], chroma(row, 0, x) - 128, chroma(row, 1, x) - 128, rgb);
+                kernels_scalar_put_pixel(row->luma[x], chroma(row, 0, x) - 128, chroma(row, 1, x) - 128, rgb);
 }
 
-static void row_grey(const struct baseline_row *row, uint32_t x0, uint32_t x1, uint8_t *rgb) {
+static void kernels_scalar_row_grey(const struct baseline_row *row, uint32_t x0, uint32_t x1, uint8_t *rgb) {
         for (uint32_t x = x0; x < x1; x++, rgb += 3)
                 memset(rgb, row->luma[x], 3);
 }
 
-static void row_444(const struct baseline_row *row, uint32_t x0, uint32_t x1, uint8_t *rgb) {
-        colour_row(row, x0, x1, rgb, chroma_444);
+static void kernels_scalar_row_444(const struct baseline_row *row, uint32_t x0, uint32_t x1, uint8_t *rgb) {
+        colour_row(row, x0, x1, rgb, kernels_scalar_chroma_444);
 }
 
-static void row_422(const struct baseline_row *row, uint32_t x0, uint32_t x1, uint8_t *rgb) {
+static void kernels_scalar_row_422(const struct baseline_row *row, uint32_t x0, uint32_t x1, uint8_t *rgb) {
         colour_row(row, x0, x1, rgb, chroma_422);
 }
 
-static void row_420(const struct baseline_row *row, uint32_t x0, uint32_t x1, uint8_t *rgb) {
+static void kernels_scalar_row_420(const struct baseline_row *row, uint32_t x0, uint32_t x1, uint8_t *rgb) {
         colour_row(row, x0, x1, rgb, chroma_420);
 }
 
-static void row_440(const struct baseline_row *row, uint32_t x0, uint32_t x1, uint8_t *rgb) {
-        colour_row(row, x0, x1, rgb, chroma_440);
+static void kernels_scalar_row_440(const struct baseline_row *row, uint32_t x0, uint32_t x1, uint8_t *rgb) {
+        colour_row(row, x0, x1, rgb, kernels_scalar_chroma_440);
 }
 
 const struct baseline_kernels baseline_kernels_scalar = {
         .name = "scalar",
         .idct_pair = baseline_idct_pair_scalar,
         .row = {
-                [BASELINE_GREY] = row_grey,
-                [BASELINE_444] = row_444,
-                [BASELINE_422] = row_422,
-                [BASELINE_420] = row_420,
-                [BASELINE_440] = row_440,
+                [BASELINE_GREY] = kernels_scalar_row_grey,
+                [BASELINE_444] = kernels_scalar_row_444,
+                [BASELINE_422] = kernels_scalar_row_422,
+                [BASELINE_420] = kernels_scalar_row_420,
+                [BASELINE_440] = kernels_scalar_row_440,
         },
 };

@@ -40,7 +40,7 @@ struct libjpeg {
         char message[JMSG_LENGTH_MAX];
 };
 
-static struct libjpeg *state_of(j_common_ptr jpeg) {
+static struct libjpeg *libjpeg_state_of(j_common_ptr jpeg) {
         return jpeg->client_data;
 }
 
@@ -63,25 +63,25 @@ static int errno_of(int code) {
         }
 }
 
-static _Noreturn void give_up(struct libjpeg *state, int error) {
+static _Noreturn void libjpeg_give_up(struct libjpeg *state, int error) {
         state->error = error;
         longjmp(state->give_up, 1);
 }
 
-static void on_error(j_common_ptr jpeg) {
-        struct libjpeg *state = state_of(jpeg);
+static void libjpeg_on_error(j_common_ptr jpeg) {
+        struct libjpeg *state = libjpeg_state_of(jpeg);
 
         jpeg->err->format_message(jpeg, state->message);
-        give_up(state, errno_of(jpeg->err->msg_code));
+        libjpeg_give_up(state, errno_of(jpeg->err->msg_code));
 }
 
 /* Warnings: the data are damaged but something was decoded. Accepted, as in Pillow. */
-static void on_message(j_common_ptr jpeg, int level) {
+static void libjpeg_on_message(j_common_ptr jpeg, int level) {
         if (level < 0)
                 jpeg->err->num_warnings++;
 }
 
-static void on_output(j_common_ptr jpeg) {
+static void libjpeg_on_output(j_common_ptr jpeg) {
         (void)jpeg;
 }
 
@@ -96,15 +96,15 @@ static uint32_t scans_allowed(const struct libjpeg *state) {
 }
 
 /* Called between parts of a scan while a file of several scans is read. */
-static void on_progress(j_common_ptr jpeg) {
-        struct libjpeg *state = state_of(jpeg);
+static void libjpeg_on_progress(j_common_ptr jpeg) {
+        struct libjpeg *state = libjpeg_state_of(jpeg);
         uint32_t n_allowed = scans_allowed(state);
 
         if (state->jpeg.input_scan_number > 0 && (uint32_t)state->jpeg.input_scan_number > n_allowed) {
                 snprintf(state->message, sizeof(state->message),
                          "more than %" PRIu32 " scans, which is the limit for %ux%u pixels", n_allowed,
                          state->jpeg.image_width, state->jpeg.image_height);
-                give_up(state, -EFBIG);
+                libjpeg_give_up(state, -EFBIG);
         }
 }
 
@@ -119,7 +119,7 @@ static boolean source_fill(j_decompress_ptr jpeg) {
         if (state->may_end)
                 return FALSE;
         snprintf(state->message, sizeof(state->message), "the data end before the picture does");
-        give_up(state, -EBADMSG);
+        libjpeg_give_up(state, -EBADMSG);
 }
 
 static void source_skip(j_decompress_ptr jpeg, long n_bytes) {
@@ -152,9 +152,9 @@ int libjpeg_new(const struct decode_limits *limits, struct libjpeg **ret_libjpeg
                 return -ENOMEM;
         state->limits = limits;
         state->jpeg.err = jpeg_std_error(&state->errors);
-        state->errors.error_exit = on_error;
-        state->errors.emit_message = on_message;
-        state->errors.output_message = on_output;
+        state->errors.error_exit = libjpeg_on_error;
+        state->errors.emit_message = libjpeg_on_message;
+        state->errors.output_message = libjpeg_on_output;
         state->jpeg.client_data = state;
         state->source = (struct jpeg_source_mgr){
                 .init_source = source_begin,
@@ -163,20 +163,20 @@ int libjpeg_new(const struct decode_limits *limits, struct libjpeg **ret_libjpeg
                 .resync_to_restart = jpeg_resync_to_restart,
                 .term_source = source_end,
         };
-        state->progress.progress_monitor = on_progress;
+        state->progress.progress_monitor = libjpeg_on_progress;
         *ret_libjpeg = state;
         return 0;
 }
 
 /* ---- header -------------------------------------------------------------------------------------------------- */
 
-static int fail(struct libjpeg *state, struct why *why) {
+static int libjpeg_fail(struct libjpeg *state, struct why *why) {
         jpeg_destroy_decompress(&state->jpeg);
         return why_set(why, state->error, "JPEG: %s", state->message);
 }
 
 /* Files of several scans are read completely before the first row: two bytes for each coefficient. */
-static uint64_t coefficient_bytes(const struct jpeg_decompress_struct *jpeg) {
+static uint64_t libjpeg_coefficient_bytes(const struct jpeg_decompress_struct *jpeg) {
         uint64_t n_bytes = 0;
 
         for (int i = 0; i < jpeg->num_components; i++) {
@@ -189,7 +189,7 @@ static uint64_t coefficient_bytes(const struct jpeg_decompress_struct *jpeg) {
 }
 
 /* Two MCU rows of samples, the rows that one of them is upsampled to, the band, and what several scans take. */
-static uint64_t count_need(const struct jpeg_decompress_struct *jpeg, uint64_t scans_bytes) {
+static uint64_t libjpeg_count_need(const struct jpeg_decompress_struct *jpeg, uint64_t scans_bytes) {
         uint64_t n_bytes = scans_bytes + (uint64_t)jpeg->image_width * BAND_ROWS * 4;
 
         for (int i = 0; i < jpeg->num_components; i++) {
@@ -201,7 +201,7 @@ static uint64_t count_need(const struct jpeg_decompress_struct *jpeg, uint64_t s
         return n_bytes;
 }
 
-static int check_header(struct libjpeg *state, struct why *why) {
+static int libjpeg_check_header(struct libjpeg *state, struct why *why) {
         struct jpeg_decompress_struct *jpeg = &state->jpeg;
         uint64_t n_bytes;
         int r;
@@ -214,13 +214,13 @@ static int check_header(struct libjpeg *state, struct why *why) {
         if (r < 0)
                 return r;
 
-        n_bytes = jpeg_has_multiple_scans(jpeg) ? coefficient_bytes(jpeg) : 0;
+        n_bytes = jpeg_has_multiple_scans(jpeg) ? libjpeg_coefficient_bytes(jpeg) : 0;
         if (n_bytes > state->limits->max_scratch_bytes)
                 return why_set(why, -EFBIG,
                                "JPEG: a file of several scans that needs %" PRIu64
                                " bytes of scratch memory; the limit is %" PRIu64 " bytes",
                                n_bytes, state->limits->max_scratch_bytes);
-        state->need_bytes = count_need(jpeg, n_bytes);
+        state->need_bytes = libjpeg_count_need(jpeg, n_bytes);
         return 0;
 }
 
@@ -244,7 +244,7 @@ int libjpeg_open(struct libjpeg *state, const uint8_t *bytes, size_t n_bytes, ui
 
         jpeg_destroy_decompress(&state->jpeg); /* the picture before may have been opened but not read */
         if (setjmp(state->give_up))
-                return fail(state, why);
+                return libjpeg_fail(state, why);
 
         jpeg_create_decompress(&state->jpeg); /* keeps err and client_data */
         state->jpeg.src = &state->source;
@@ -254,7 +254,7 @@ int libjpeg_open(struct libjpeg *state, const uint8_t *bytes, size_t n_bytes, ui
         state->source.bytes_in_buffer = n_bytes;
         jpeg_read_header(&state->jpeg, TRUE);
 
-        r = check_header(state, why);
+        r = libjpeg_check_header(state, why);
         if (r < 0) {
                 jpeg_destroy_decompress(&state->jpeg);
                 return r;
@@ -305,7 +305,7 @@ static uint32_t crop(struct jpeg_decompress_struct *jpeg, const struct box *box)
 /* ---- pixels -------------------------------------------------------------------------------------------------- */
 
 /* a * b / 255, rounded, as Pillow writes it. */
-static unsigned multiply_255(unsigned a, unsigned b) {
+static unsigned libjpeg_multiply_255(unsigned a, unsigned b) {
         unsigned product = a * b + 128;
 
         return ((product >> 8) + product) >> 8;
@@ -318,7 +318,7 @@ static void cmyk_to_rgb(const uint8_t *cmyk, uint8_t *rgb, uint32_t width) {
                 unsigned white = cmyk[3];
 
                 for (unsigned c = 0; c < 3; c++)
-                        rgb[c] = (uint8_t)(white - multiply_255(255u - cmyk[c], white));
+                        rgb[c] = (uint8_t)(white - libjpeg_multiply_255(255u - cmyk[c], white));
         }
 }
 
@@ -341,8 +341,8 @@ static void read_band(struct jpeg_decompress_struct *jpeg, JSAMPARRAY cmyk, uint
 }
 
 /* Passes on those rows of a band that lie in the box; the band begins at row y and column `left`. */
-static int hand_out(const struct box *box, uint32_t left, const uint8_t *band, size_t stride, uint32_t y,
-                    uint32_t n_rows, const struct row_sink *sink, struct why *why) {
+static int libjpeg_hand_out(const struct box *box, uint32_t left, const uint8_t *band, size_t stride, uint32_t y,
+                            uint32_t n_rows, const struct row_sink *sink, struct why *why) {
         uint32_t first = y < box->y ? box->y : y;
         uint32_t end = y + n_rows < box->y + box->height ? y + n_rows : box->y + box->height;
         struct view view = {
@@ -372,13 +372,13 @@ static int read_bands(struct libjpeg *state, const struct box *box, uint32_t lef
 
                 read_band(jpeg, cmyk, band, stride, n);
                 if (y < box->y + box->height && y + n > box->y)
-                        r = hand_out(box, left, band, stride, y, n, sink, why);
+                        r = libjpeg_hand_out(box, left, band, stride, y, n, sink, why);
         }
         return r;
 }
 
-static int read_rows(struct libjpeg *state, const struct box *box, const struct row_sink *sink, struct scratch *work,
-                     struct why *why) {
+static int libjpeg_read_rows(struct libjpeg *state, const struct box *box, const struct row_sink *sink,
+                             struct scratch *work, struct why *why) {
         struct jpeg_decompress_struct *jpeg = &state->jpeg;
         bool has_last_pixel = box->x + box->width == jpeg->image_width && box->y + box->height == jpeg->image_height;
         uint32_t left = 0, end = jpeg->image_height;
@@ -410,8 +410,8 @@ int libjpeg_read(struct libjpeg *state, const struct box *box, const struct row_
         int r;
 
         if (setjmp(state->give_up))
-                return fail(state, why);
-        r = read_rows(state, box, sink, work, why);
+                return libjpeg_fail(state, why);
+        r = libjpeg_read_rows(state, box, sink, work, why);
         jpeg_destroy_decompress(&state->jpeg);
         return r;
 }

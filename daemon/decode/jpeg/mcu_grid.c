@@ -59,7 +59,8 @@ void mcu_grid_init(struct mcu_grid *grid, const struct jpeg_header *header) {
 /* ---- blocks ---------------------------------------------------------------------------------------------------- */
 
 /* Adds block number `side` of a pair in the form that the entropy decoder needs. */
-static void add_block(struct entropy *entropy, uint32_t idx_mcu, uint32_t component, uint32_t pair, uint32_t side) {
+static void mcu_grid_add_block(struct entropy *entropy, uint32_t idx_mcu, uint32_t component, uint32_t pair,
+                               uint32_t side) {
         entropy->blocks[idx_mcu][entropy->n_blocks++] = (struct entropy_block){
                 .component = (uint8_t)component,
                 .pair = (uint8_t)pair,
@@ -74,11 +75,11 @@ void mcu_grid_blocks(const struct mcu_grid *grid, struct entropy *entropy) {
                         const struct mcu_grid_block *blocks = grid->pairs[p].blocks;
 
                         if (grid->group_mcus == 2) {
-                                add_block(entropy, m, blocks[m].component, p, m);
+                                mcu_grid_add_block(entropy, m, blocks[m].component, p, m);
                                 continue;
                         }
-                        add_block(entropy, m, blocks[0].component, p, 0);
-                        add_block(entropy, m, blocks[1].component, p, 1);
+                        mcu_grid_add_block(entropy, m, blocks[0].component, p, 0);
+                        mcu_grid_add_block(entropy, m, blocks[1].component, p, 1);
                 }
         }
 }

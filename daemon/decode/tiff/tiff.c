@@ -7,7 +7,7 @@
  * from there. */
 #include "daemon/decode/picture_format.h"
 #include "daemon/decode/row_band.h"
-#include "daemon/decode/tiff/source.h"
+#include "daemon/decode/tiff/tiff_source.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ static void tiff_state_free(void *opaque) {
 
 /* ---- orientation --------------------------------------------------------------------------------------------- */
 
-static bool is_turned(const struct tiff_source *source) {
+static bool tiff_is_turned(const struct tiff_source *source) {
         return source->orientation >= ORIENTATION_TOPRIGHT && source->orientation <= ORIENTATION_LEFTBOT;
 }
 
@@ -61,16 +61,16 @@ static struct box box_in_file(const struct tiff_source *source, const struct box
 
         if (is_on_side(source))
                 in_file = (struct box){ box->y, box->x, box->height, box->width };
-        if (is_turned(source) && is_mirrored(source))
+        if (tiff_is_turned(source) && is_mirrored(source))
                 in_file.x = source->width - in_file.x - in_file.width;
-        if (is_turned(source) && is_upside_down(source))
+        if (tiff_is_turned(source) && is_upside_down(source))
                 in_file.y = source->height - in_file.y - in_file.height;
         return in_file;
 }
 
 /* Row y of the box in the turned picture, from the kept pixels of the box in the file. */
-static void turn_row(const struct tiff_source *source, const struct box *in_file, const uint8_t *kept, uint32_t y,
-                     uint8_t *rgb) {
+static void tiff_turn_row(const struct tiff_source *source, const struct box *in_file, const uint8_t *kept, uint32_t y,
+                          uint8_t *rgb) {
         uint32_t width = is_on_side(source) ? in_file->height : in_file->width;
 
         for (uint32_t x = 0; x < width; x++, rgb += PIXEL_BYTES) {
@@ -130,14 +130,14 @@ static int push_kept(void *userdata) {
         return 0;
 }
 
-static uint64_t kept_bytes(const struct tiff_source *source, const struct box *box) {
-        return is_turned(source) ? (uint64_t)box->width * box->height * PIXEL_BYTES : 0;
+static uint64_t tiff_kept_bytes(const struct tiff_source *source, const struct box *box) {
+        return tiff_is_turned(source) ? (uint64_t)box->width * box->height * PIXEL_BYTES : 0;
 }
 
 static uint64_t work_bytes(const struct tiff_source *source, const struct box *box) {
         struct box in_file = box_in_file(source, box);
 
-        return tiff_source_work(source, &in_file) + kept_bytes(source, box) + row_band_bytes(box->width);
+        return tiff_source_work(source, &in_file) + tiff_kept_bytes(source, box) + row_band_bytes(box->width);
 }
 
 static int read_turned(struct tiff_source *source, const struct box *box, uint8_t *kept, uint8_t *work,
@@ -148,7 +148,7 @@ static int read_turned(struct tiff_source *source, const struct box *box, uint8_
         int r = tiff_source_read(source, &in_file, work, &target, why);
 
         for (uint32_t y = 0; r == 0 && y < box->height; y++) {
-                turn_row(source, &in_file, kept, y, row_band_next(band));
+                tiff_turn_row(source, &in_file, kept, y, row_band_next(band));
                 r = row_band_push(band);
         }
         return r;
@@ -165,10 +165,10 @@ static int tiff_read_rows(void *opaque, const struct box *box, const struct row_
         r = scratch_reserve(scratch, work_bytes(source, box), source->limits, why);
         if (r == 0) {
                 kept = scratch->bytes + row_band_bytes(box->width);
-                work = kept + kept_bytes(source, box);
+                work = kept + tiff_kept_bytes(source, box);
                 r = row_band_begin(&band, sink, scratch->bytes, box->width, why);
         }
-        if (r == 0 && is_turned(source))
+        if (r == 0 && tiff_is_turned(source))
                 r = read_turned(source, box, kept, work, &band, why);
         else if (r == 0)
                 r = tiff_source_read(source, box, work, &target, why);

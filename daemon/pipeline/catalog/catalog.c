@@ -72,7 +72,7 @@ uint64_t catalog_dataset_error(struct catalog_dataset *dataset, const char *text
 
 /* ---- opening, in the background ------------------------------------------------------------------------------ */
 
-static void on_progress(void *userdata, uint64_t n_samples) {
+static void catalog_on_progress(void *userdata, uint64_t n_samples) {
         struct catalog_entry *entry = userdata;
 
         if (!entry->has_parts)
@@ -145,7 +145,7 @@ void opening_work(void *userdata) {
                                      .given_index = opening->index[0] ? opening->index : NULL,
                                      .given_digest = opening->digest,
                                      .is_staged = opening->version[0] != '\0' };
-        struct index_watch watch = { .progress = on_progress,
+        struct index_watch watch = { .progress = catalog_on_progress,
                                      .part = on_part,
                                      .userdata = entry,
                                      .cancel = &entry->cancelled,
@@ -473,7 +473,7 @@ int catalog_configure(struct catalog *catalog, const struct catalog_wish *wishes
         return 0;
 }
 
-static int unknown_dataset(struct catalog *catalog, const char *name, struct why *why) {
+static int catalog_unknown_dataset(struct catalog *catalog, const char *name, struct why *why) {
         char known[256] = "";
         struct catalog_entry *entry;
         struct nearest nearest;
@@ -495,7 +495,7 @@ struct catalog_entry *catalog_find(struct catalog *catalog, const char *name, st
         struct catalog_entry *entry = entry_find(catalog, name);
 
         if (!entry)
-                unknown_dataset(catalog, name, why);
+                catalog_unknown_dataset(catalog, name, why);
         return entry;
 }
 
@@ -542,7 +542,7 @@ void catalog_try_again(struct catalog_entry *entry) {
 }
 
 /* What a text about a dataset says after the dataset's name, which may be the path with which the text begins. */
-static const char *without_path(const struct catalog_entry *entry, const char *name, const char *text) {
+static const char *catalog_without_path(const struct catalog_entry *entry, const char *name, const char *text) {
         size_t n = strlen(entry->path);
 
         if (name[0] != '/' || n < 2 || strncmp(text, entry->path, n) != 0)
@@ -564,7 +564,7 @@ int catalog_get(struct catalog *catalog, const char *name, struct catalog_datase
         if (entry->state == CATALOG_FAILED && !entry->was_told &&
             clock_now_ns() - entry->failed_at_ns < RETRY_AFTER_NS) {
                 entry->was_told = true;
-                return why_set(why, -EIO, "dataset %s: %s", name, without_path(entry, name, entry->text.text));
+                return why_set(why, -EIO, "dataset %s: %s", name, catalog_without_path(entry, name, entry->text.text));
         }
         if (entry->state == CATALOG_FAILED) /* too old, or reported already: opened again, without a restart */
                 open_again(entry);

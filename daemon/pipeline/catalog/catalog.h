@@ -20,7 +20,7 @@
 #include "daemon/data/dataset.h"
 #include "daemon/data/ledger/ledger.h"
 #include "daemon/pipeline/failure/outage.h"
-#include "daemon/staging/record/progress.h"
+#include "daemon/staging/record/record_progress.h"
 #include "daemon/staging/record/stamp.h"
 #include "daemon/staging/record/version_lock.h"
 #include "proto/base/why.h"

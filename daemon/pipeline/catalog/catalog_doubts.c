@@ -70,7 +70,7 @@ static struct doubts *doubts_begin(struct dataset *dataset, uint64_t max_ns) {
         return NULL;
 }
 
-static bool await(struct doubts *doubts, const atomic_bool *cancel, struct why *ret_text) {
+static bool catalog_doubts_await(struct doubts *doubts, const atomic_bool *cancel, struct why *ret_text) {
         uint64_t now_ns = clock_now_ns(), end_ns = now_ns + doubts->max_ns + PATIENCE_NS;
         bool has_ended;
 
@@ -93,7 +93,7 @@ void opening_doubt(struct opening *opening, uint64_t max_ns) {
         opening->doubt.text[0] = '\0';
         if (!doubts)
                 return;
-        if (await(doubts, cancel, &opening->doubt)) {
+        if (catalog_doubts_await(doubts, cancel, &opening->doubt)) {
                 thread_join(doubts->thread);
                 doubts_free(doubts);
                 return;
@@ -114,7 +114,7 @@ static void late_done(void *userdata) {
         doubts_free(userdata);
 }
 
-static void say(const struct doubts *doubts) {
+static void catalog_doubts_say(const struct doubts *doubts) {
         uint64_t sample = atomic_load_explicit(&doubts->sample, memory_order_relaxed);
         char name[SOURCE_NAME_SIZE] = "its files";
         struct why text;
@@ -137,7 +137,7 @@ void opening_leave_doubts(struct opening *opening) {
                 return;
         opening->doubts = NULL;
         if (!atomic_load_explicit(&opening->entry->cancelled, memory_order_relaxed))
-                say(doubts);
+                catalog_doubts_say(doubts);
         if (background_run(opening->entry->catalog->background, late_work, late_done, doubts) < 0)
                 thread_detach(doubts->thread);
 }

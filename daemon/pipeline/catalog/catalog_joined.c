@@ -48,7 +48,7 @@ bool catalog_next_name(struct catalog *catalog, const char *text, const char **a
 }
 
 /* Has the text `all` of `n_all` bytes the name already? */
-static bool has_name(const char *all, const char *name, size_t n) {
+static bool catalog_joined_has_name(const char *all, const char *name, size_t n) {
         while (all) {
                 const char *one;
                 size_t n_one;
@@ -60,7 +60,7 @@ static bool has_name(const char *all, const char *name, size_t n) {
         return false;
 }
 
-static int add_name(char text[DLP_DATASET_MAX], const char *name, size_t n, struct why *why) {
+static int catalog_joined_add_name(char text[DLP_DATASET_MAX], const char *name, size_t n, struct why *why) {
         size_t n_text = strlen(text);
 
         if (n == 0)
@@ -69,7 +69,7 @@ static int add_name(char text[DLP_DATASET_MAX], const char *name, size_t n, stru
         if (n >= DLP_NAME_MAX && name[0] != '/') /* a path may be longer */
                 return why_set(why, -EINVAL, "dataset: \"%.*s\" is %zu bytes long, %u are allowed", (int)n, name, n,
                                DLP_NAME_MAX - 1);
-        if (n_text > 0 && has_name(text, name, n))
+        if (n_text > 0 && catalog_joined_has_name(text, name, n))
                 return why_set(why, -EINVAL, "dataset: %.*s is named twice; name each dataset once", (int)n, name);
         if (n_text + strlen(BETWEEN) + n >= DLP_DATASET_MAX)
                 return why_set(why, -EINVAL, "dataset: the names take more than %u bytes", DLP_DATASET_MAX - 1);
@@ -93,7 +93,7 @@ int catalog_normal_text(struct catalog *catalog, const char *text, char ret_text
                 size_t n;
 
                 text = cut_name(text, &name, &n);
-                r = add_name(normal, name, n, why);
+                r = catalog_joined_add_name(normal, name, n, why);
                 if (r == 0 && ++n_names > DLP_PARTS_MAX)
                         r = why_set(why, -EINVAL, "dataset: more than %u names", DLP_PARTS_MAX);
         }
@@ -104,7 +104,7 @@ int catalog_normal_text(struct catalog *catalog, const char *text, char ret_text
 
 /* ---- what is open ---------------------------------------------------------------------------------------------- */
 
-static void drop(struct catalog *catalog, struct catalog_dataset *dataset) {
+static void catalog_joined_drop(struct catalog *catalog, struct catalog_dataset *dataset) {
         TAILQ_REMOVE(&catalog->joined, dataset, joined);
         catalog_dataset_unref(dataset);
 }
@@ -114,19 +114,19 @@ void joined_drop_unused(struct catalog *catalog) {
 
         TAILQ_FOREACH_SAFE(dataset, &catalog->joined, joined, next)
                 if (atomic_load_explicit(&dataset->refs, memory_order_acquire) == 1)
-                        drop(catalog, dataset);
+                        catalog_joined_drop(catalog, dataset);
 }
 
 void joined_fini(struct catalog *catalog) {
         struct catalog_dataset *dataset;
 
         while ((dataset = TAILQ_FIRST(&catalog->joined)))
-                drop(catalog, dataset);
+                catalog_joined_drop(catalog, dataset);
 }
 
 /* Takes over the references to the parts if it succeeds. */
-static int make(const char *text, struct catalog_dataset **parts, uint32_t n_parts,
-                struct catalog_dataset **ret_dataset, struct why *why) {
+static int catalog_joined_make(const char *text, struct catalog_dataset **parts, uint32_t n_parts,
+                               struct catalog_dataset **ret_dataset, struct why *why) {
         struct dataset *datasets[DLP_PARTS_MAX];
         struct catalog_dataset *joined = calloc(1, sizeof(*joined));
         int r = joined ? 0 : -ENOMEM;
@@ -163,8 +163,8 @@ static struct catalog_dataset *find_digest(const struct catalog *catalog, const 
         return NULL;
 }
 
-static struct catalog_dataset *find_parts(const struct catalog *catalog, struct catalog_dataset *const *parts,
-                                          uint32_t n_parts) {
+static struct catalog_dataset *catalog_joined_find_parts(const struct catalog *catalog,
+                                                         struct catalog_dataset *const *parts, uint32_t n_parts) {
         struct catalog_dataset *dataset;
 
         TAILQ_FOREACH(dataset, &catalog->joined, joined)
@@ -203,9 +203,9 @@ int catalog_get_joined(struct catalog *catalog, const char *text, const char *di
                 return 0;
         }
         r = get_parts(catalog, text, digests, n_digests, parts, &n_parts, why);
-        dataset = r == 0 ? find_parts(catalog, parts, n_parts) : NULL;
+        dataset = r == 0 ? catalog_joined_find_parts(catalog, parts, n_parts) : NULL;
         if (r == 0 && !dataset) {
-                r = make(text, parts, n_parts, &dataset, why);
+                r = catalog_joined_make(text, parts, n_parts, &dataset, why);
                 if (r == 0) {
                         TAILQ_INSERT_TAIL(&catalog->joined, dataset, joined);
                         n_parts = 0; /* taken over */

@@ -26,7 +26,7 @@ void staged_free(struct catalog_staged *staged) {
 }
 
 /* The query of an origin may hold a signature, so it is never shown. */
-static size_t shown_length(const char *origin) {
+static size_t catalog_staged_shown_length(const char *origin) {
         return strcspn(origin, "?#");
 }
 
@@ -37,7 +37,7 @@ int staged_new(const struct catalog_wish *wish, struct catalog_staged **ret_stag
         if (staged)
                 TAILQ_INIT(&staged->older);
         if (staged)
-                staged->origin = strndup(wish->origin, shown_length(wish->origin));
+                staged->origin = strndup(wish->origin, catalog_staged_shown_length(wish->origin));
         if (!staged || !staged->origin) {
                 staged_free(staged);
                 return why_errno(why, -ENOMEM, "dataset %s", wish->name);
@@ -56,8 +56,8 @@ bool staged_matches(const struct catalog_staged *staged, const char *origin) {
 
         if (!staged || !has_origin)
                 return !staged && !has_origin;
-        return strlen(staged->origin) == shown_length(origin) &&
-               memcmp(staged->origin, origin, shown_length(origin)) == 0;
+        return strlen(staged->origin) == catalog_staged_shown_length(origin) &&
+               memcmp(staged->origin, origin, catalog_staged_shown_length(origin)) == 0;
 }
 
 /* ---- versions ------------------------------------------------------------------------------------------------ */
@@ -130,7 +130,7 @@ static void look_free(struct look *look) {
         free(look);
 }
 
-static void look_work(void *userdata) {
+static void catalog_staged_look_work(void *userdata) {
         struct look *look = userdata;
         uint64_t mark = stamp_mark(&look->place);
         struct why why; /* dropped: nothing depends on progress that cannot be read */
@@ -195,7 +195,7 @@ static void take_stamp(struct catalog_entry *entry, const struct look *look) {
         }
 }
 
-static void look_done(void *userdata) {
+static void catalog_staged_look_done(void *userdata) {
         struct look *look = userdata;
         struct catalog_entry *entry = entry_find(look->catalog, look->name);
 
@@ -243,7 +243,8 @@ static void entry_look(struct catalog_entry *entry) {
         look->mark = staged->mark;
         look->must_read = !staged->is_looked_at;
         look_add_leases(look, entry);
-        staged->is_looking = background_run(entry->catalog->background, look_work, look_done, look) == 0;
+        staged->is_looking = background_run(entry->catalog->background, catalog_staged_look_work,
+                                            catalog_staged_look_done, look) == 0;
         if (!staged->is_looking)
                 look_free(look);
 }

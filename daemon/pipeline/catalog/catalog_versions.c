@@ -30,7 +30,7 @@ void versions_retire(struct catalog_staged *staged, struct catalog_dataset *open
         TAILQ_INSERT_TAIL(&staged->older, open, older);
 }
 
-static void drop(struct catalog_staged *staged, struct catalog_dataset *dataset) {
+static void catalog_versions_drop(struct catalog_staged *staged, struct catalog_dataset *dataset) {
         TAILQ_REMOVE(&staged->older, dataset, older);
         catalog_dataset_unref(dataset);
 }
@@ -41,14 +41,14 @@ void versions_drop_unused(struct catalog_staged *staged) {
 
         TAILQ_FOREACH_SAFE(dataset, &staged->older, older, next)
                 if (atomic_load_explicit(&dataset->refs, memory_order_acquire) == 1 && now_ns >= dataset->kept_until_ns)
-                        drop(staged, dataset);
+                        catalog_versions_drop(staged, dataset);
 }
 
 void versions_fini(struct catalog_staged *staged) {
         struct catalog_dataset *dataset;
 
         while ((dataset = TAILQ_FIRST(&staged->older)))
-                drop(staged, dataset);
+                catalog_versions_drop(staged, dataset);
 }
 
 /* ---- searching for a version --------------------------------------------------------------------------------- */
@@ -67,7 +67,7 @@ static bool is_index_of(int folder_fd, const char *name, const char *digest, str
                memchr(header->format, '\0', sizeof(header->format));
 }
 
-static int find(struct opening *opening) {
+static int catalog_versions_find(struct opening *opening) {
         DIR *folder = opendir(opening->place.folder);
         const struct dirent *entry;
         struct index_header header;
@@ -90,7 +90,7 @@ static int find(struct opening *opening) {
 static void seek_work(void *userdata) {
         struct opening *opening = userdata;
 
-        opening->result = find(opening);
+        opening->result = catalog_versions_find(opening);
         if (opening->result == 0)
                 opening_work(opening);
 }

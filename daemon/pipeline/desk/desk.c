@@ -118,7 +118,7 @@ bool desk_put(struct desk *desk, struct task *task) {
 }
 
 /* Takes all waiting tasks off the desk. */
-static void take_all(struct desk *desk, struct tasks *tasks) {
+static void desk_take_all(struct desk *desk, struct tasks *tasks) {
         STAILQ_INIT(tasks);
         STAILQ_CONCAT(tasks, &desk->waiting);
         desk->n_waiting = 0;
@@ -216,7 +216,7 @@ struct seat *desk_next_seat(struct desk *desk, uint32_t *ret_n) {
         return best;
 }
 
-static struct task *take_first(struct desk *desk) {
+static struct task *desk_take_first(struct desk *desk) {
         struct task *task;
 
         pthread_mutex_lock(&desk->lock);
@@ -235,7 +235,7 @@ static struct task *take_first(struct desk *desk) {
 struct task *desk_take(struct desk *desk, struct seat *seat) {
         struct task *task = NULL;
 
-        while (seat->n_dealt < desk_orders_max(desk) && (task = take_first(desk)) && task->is_copied &&
+        while (seat->n_dealt < desk_orders_max(desk) && (task = desk_take_first(desk)) && task->is_copied &&
                !seat->takes_runs)
                 desk_give_back(desk, task, OWN_AGAIN); /* and comes as single samples */
         if (seat->n_dealt == desk_orders_max(desk) || !task)
@@ -322,7 +322,7 @@ void desk_end_all(struct desk *desk, const struct why *why) {
 
         pthread_mutex_lock(&desk->lock);
         desk->ended = *why;
-        take_all(desk, &tasks);
+        desk_take_all(desk, &tasks);
         pthread_mutex_unlock(&desk->lock);
         give_back_all(desk, &tasks, OWN_ENDED, why);
 }
@@ -341,7 +341,7 @@ static void take_dealt(struct seat *seat, struct tasks *tasks) {
 }
 
 /* Which sample the process has begun, as its page says. */
-static uint64_t sample_at(const struct desk *desk, const struct overdue *overdue) {
+static uint64_t desk_sample_at(const struct desk *desk, const struct overdue *overdue) {
         const struct seat *seat;
 
         TAILQ_FOREACH(seat, &desk->seats, entry) {
@@ -375,7 +375,7 @@ void desk_end_late(struct desk *desk) {
         why_set(&why, 0,
                 "python(%s): worker process %d did not come back from sample %llu within %llu s (limit_ms of "
                 "dlc_work_open()), and nobody supervises it",
-                desk_function(desk), (int)overdue.pid, (unsigned long long)sample_at(desk, &overdue),
+                desk_function(desk), (int)overdue.pid, (unsigned long long)desk_sample_at(desk, &overdue),
                 (unsigned long long)overdue.limit_ns / 1000000000u);
         desk_end_all(desk, &why);
         TAILQ_FOREACH(seat, &desk->seats, entry)
@@ -390,7 +390,7 @@ void desk_close(struct desk *desk) {
 
         pthread_mutex_lock(&desk->lock);
         desk->is_closed = true;
-        take_all(desk, &tasks);
+        desk_take_all(desk, &tasks);
         STAILQ_CONCAT(&tasks, &desk->lost);
         pthread_mutex_unlock(&desk->lock);
         while ((seat = TAILQ_FIRST(&desk->seats))) {

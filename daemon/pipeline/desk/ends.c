@@ -8,7 +8,7 @@
 /* ---- blame ------------------------------------------------------------------------------------------------------ */
 
 /* A process ended over it. */
-static void blame(struct desk *desk, struct task *task, const char *text) {
+static void ends_blame(struct desk *desk, struct task *task, const char *text) {
         if (task->is_copied) { /* the first for any sample of a run, which goes on one by one */
                 desk_give_back(desk, task, OWN_AGAIN);
                 return;
@@ -27,7 +27,7 @@ void desk_release(struct desk *desk, struct task *task, const char *text) {
 
         task->own.why.text[0] = '\0';
         if (task->own.is_blamed && text)
-                blame(desk, task, closed.text[0] ? closed.text : text);
+                ends_blame(desk, task, closed.text[0] ? closed.text : text);
         else
                 desk_give_back(desk, task, OWN_AGAIN);
 }

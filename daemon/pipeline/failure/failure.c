@@ -59,13 +59,13 @@ static bool is_damage(int error) {
         return !is_shortage(error) && error != -ECANCELED && error != -EMEDIUMTYPE;
 }
 
-static enum failure end_job(struct task *task, uint32_t code, const struct why *named) {
+static enum failure failure_end_job(struct task *task, uint32_t code, const struct why *named) {
         report(task, named, "the job ends");
         batch_failed(task->batch, task->idx_sample, code, named);
         return FAILURE_ENDS;
 }
 
-static enum failure rest(struct task *task, const struct why *named) {
+static enum failure failure_rest(struct task *task, const struct why *named) {
         if (task->n_shortages++ == 0)
                 report(task, named, "it is tried again for a second");
         task->not_before_ns = clock_now_ns() + SHORTAGE_REST_NS;
@@ -73,7 +73,7 @@ static enum failure rest(struct task *task, const struct why *named) {
 }
 
 /* It is not known yet whether the sample or its file system is at fault, so nothing is decided here. */
-static enum failure hold(struct task *task, const struct why *text) {
+static enum failure failure_hold(struct task *task, const struct why *text) {
         if (task->failing_ns == 0)
                 task->failing_ns = clock_now_ns();
         task->failing = *text;
@@ -85,7 +85,7 @@ static bool is_to_be_judged(const struct task *task, int error) {
         return task->request.result < 0 && !is_shortage(error) && error != -ECANCELED;
 }
 
-static enum failure leave_out(struct task *task, const struct why *named, struct counters *counters) {
+static enum failure failure_leave_out(struct task *task, const struct why *named, struct counters *counters) {
         report(task, named, "it is left out of its batch");
         batch_forget_shape(task->batch);
         batch_skip(task->batch, task->idx_sample);
@@ -106,7 +106,7 @@ static enum failure substitute(struct task *task, const struct why *named) {
         why_set(&none, 0, "%s: no good sample found to take the place of sample %llu in %llu tries; the first: %s",
                 stream->dataset->name, (unsigned long long)task->index, (unsigned long long)task->n_tries,
                 task->reason.text);
-        return end_job(task, EBADMSG, &none);
+        return failure_end_job(task, EBADMSG, &none);
 }
 
 static enum failure end_too_many(struct task *task, const struct why *last) {
@@ -117,11 +117,11 @@ static enum failure end_too_many(struct task *task, const struct why *last) {
 
         why_set(&why, 0, "%s: %llu damaged samples, max_errors allows %llu; the last: %s; dlctl errors %s lists them",
                 stream->dataset->name, n_allowed + 1, n_allowed, last->text, dataset_of(task, &sample)->name);
-        return end_job(task, ENOTRECOVERABLE, &why);
+        return failure_end_job(task, ENOTRECOVERABLE, &why);
 }
 
 /* The reader's text begins with the path of the file that it read. There is none if all fields are known. */
-static const char *without_path(const struct task *task, const char *text) {
+static const char *failure_without_path(const struct task *task, const char *text) {
         size_t n = task->request.path ? strlen(task->request.path) : 0;
 
         if (n == 0)
@@ -132,8 +132,8 @@ static const char *without_path(const struct task *task, const char *text) {
 /* The text names the file with which something is wrong, unless that is what the sample is called, which stands next to
  * it anyway. It is another one in a shard, and where a sample has several files or is a record that names them. What
  * only a value or a function of the trainer's is to blame for is not said of a file. */
-static void describe(const struct task *task, const char *text, struct why *ret_text) {
-        const char *bare = without_path(task, text), *path = task->request.path;
+static void failure_describe(const struct task *task, const char *text, struct why *ret_text) {
+        const char *bare = failure_without_path(task, text), *path = task->request.path;
         char name[SOURCE_NAME_SIZE];
         uint64_t sample;
         const struct catalog_dataset *dataset = dataset_of(task, &sample);
@@ -157,7 +157,7 @@ void failure_of_batch(struct task *task, const struct why *why, struct counters 
         name_sample(task, text.text, &named);
         counter_add(&counters->n_sample_errors, 1);
         ledger_meet(dataset->ledger, sample, "", text.text);
-        end_job(task, EBADMSG, &named);
+        failure_end_job(task, EBADMSG, &named);
 }
 
 enum failure failure_handle(struct task *task, int error, const struct why *why, struct counters *counters) {
@@ -166,29 +166,29 @@ enum failure failure_handle(struct task *task, int error, const struct why *why,
         struct catalog_dataset *dataset = dataset_of(task, &sample);
         struct why text, named;
 
-        describe(task, why->text, &text);
+        failure_describe(task, why->text, &text);
         name_sample(task, text.text, &named);
         if (is_to_be_judged(task, error) &&
             outage_judge(dataset->outage, sample, error, &task->held_round) == OUTAGE_WAIT)
-                return hold(task, &named);
+                return failure_hold(task, &named);
         counter_add(&counters->n_sample_errors, 1);
         if (is_shortage(error) && task->n_shortages < SHORTAGE_TRIES)
-                return rest(task, &named);
+                return failure_rest(task, &named);
         if (!task->reason.text[0])
                 task->reason = named;
 
         if (!is_damage(error)) /* shapes that differ: the pipeline makes them, and each run would end so */
-                return end_job(task, error == -EMEDIUMTYPE ? EINVAL : EBADMSG, &named);
+                return failure_end_job(task, error == -EMEDIUMTYPE ? EINVAL : EBADMSG, &named);
         ledger_meet(dataset->ledger, sample, task->bad_field ? task->bad_field : "", text.text);
         if (!damage_meet(&job->damage, task->candidate))
                 return end_too_many(task, &named);
         switch (job->terms.on_error) {
         case ON_ERROR_SKIP:
-                return leave_out(task, &named, counters);
+                return failure_leave_out(task, &named, counters);
         case ON_ERROR_SUBSTITUTE:
                 return substitute(task, &named);
         case ON_ERROR_FAIL:
                 break;
         }
-        return end_job(task, EBADMSG, &named);
+        return failure_end_job(task, EBADMSG, &named);
 }

@@ -132,7 +132,7 @@ static void set_damaged(struct outage *outage, struct suspect *suspect) {
         suspect->is_used = false;
 }
 
-static bool is_wanted(const struct outage *outage) {
+static bool outage_is_wanted(const struct outage *outage) {
         return (outage->is_held || outage->is_asked) && !outage->is_abandoned;
 }
 
@@ -177,7 +177,7 @@ static void look_begin(struct look *look, struct outage *outage) {
                         look->samples[look->n++] = outage->suspects[i].sample;
 }
 
-static int compare(struct look *look) {
+static int outage_compare(struct look *look) {
         struct dataset *dataset = look->outage->dataset;
         int r;
 
@@ -196,7 +196,7 @@ static int compare(struct look *look) {
 
 /* Looks at the dataset before and after the samples, so that an outage that ended or began in between is not taken for
  * damage. */
-static void look_work(struct look *look) {
+static void outage_look_work(struct look *look) {
         struct dataset *dataset = look->outage->dataset;
         bool any = false;
 
@@ -205,7 +205,7 @@ static void look_work(struct look *look) {
                 return;
         look->result = dataset_look(dataset, on_skip, look, &look->reopened, &look->why);
         if (look->result == 0 && look->outage->is_comparing)
-                look->result = compare(look);
+                look->result = outage_compare(look);
         for (uint32_t i = 0; i < look->n && look->result == 0; i++) {
                 look->results[i] = dataset_look_at(dataset, look->samples[i], &look->why);
                 any |= look->results[i] < 0;
@@ -217,7 +217,7 @@ static void look_work(struct look *look) {
         dataset_leave(dataset);
 }
 
-static uint64_t longer(uint64_t pause_ns) {
+static uint64_t outage_longer(uint64_t pause_ns) {
         return pause_ns == 0 ? PAUSE_MIN_NS : 2 * pause_ns < PAUSE_MAX_NS ? 2 * pause_ns : PAUSE_MAX_NS;
 }
 
@@ -225,7 +225,7 @@ static void take_outage(struct outage *outage, const struct look *look) {
         uint64_t now_ns = clock_now_ns();
 
         outage->why = look->why;
-        outage->pause_ns = longer(outage->is_held ? outage->pause_ns : 0);
+        outage->pause_ns = outage_longer(outage->is_held ? outage->pause_ns : 0);
         outage->next_ns = now_ns + outage->pause_ns;
         if (!outage->is_held)
                 outage->held_ns = now_ns;
@@ -284,13 +284,13 @@ static void *outage_main(void *userdata) {
         struct look *look = calloc(1, sizeof(*look));
 
         pthread_mutex_lock(&outage->lock);
-        while (look && is_wanted(outage)) {
+        while (look && outage_is_wanted(outage)) {
                 wait_until_due(outage);
                 if (outage->is_abandoned)
                         break;
                 look_begin(look, outage);
                 pthread_mutex_unlock(&outage->lock);
-                look_work(look);
+                outage_look_work(look);
                 pthread_mutex_lock(&outage->lock);
                 outage->looking_ns = 0;
                 look->was_held = outage->is_held;
@@ -310,10 +310,10 @@ static void *outage_main(void *userdata) {
         return NULL;
 }
 
-static void start_locked(struct outage *outage) {
+static void outage_start_locked(struct outage *outage) {
         pthread_t thread;
 
-        if (outage->is_running || !is_wanted(outage))
+        if (outage->is_running || !outage_is_wanted(outage))
                 return;
         atomic_fetch_add_explicit(&outage->refs, 1, memory_order_relaxed);
         if (thread_start(&thread, "outage", outage_main, outage) < 0) {
@@ -349,7 +349,7 @@ enum outage_verdict outage_judge(struct outage *outage, uint64_t sample, int err
                 }
                 outage->is_asked = true;
                 outage->is_in_doubt |= error == -EREMCHG;
-                start_locked(outage);
+                outage_start_locked(outage);
         }
         pthread_mutex_unlock(&outage->lock);
         return damaged ? OUTAGE_DAMAGE : OUTAGE_WAIT;
@@ -388,6 +388,6 @@ uint64_t outage_n_ended(const struct outage *outage) {
 
 void outage_poke(struct outage *outage) {
         pthread_mutex_lock(&outage->lock);
-        start_locked(outage);
+        outage_start_locked(outage);
         pthread_mutex_unlock(&outage->lock);
 }

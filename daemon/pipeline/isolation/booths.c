@@ -27,7 +27,7 @@ static void drop_tray(struct booths *booths, struct booth *booth) {
 }
 
 /* Nothing of its user stays. */
-static void clear(struct booths *booths, struct booth *booth) {
+static void booths_clear(struct booths *booths, struct booth *booth) {
         cell_end(booth->cell, 0, NULL);
         booth->cell = NULL;
         booth->cpu_ns = 0;
@@ -40,7 +40,7 @@ void booths_fini(struct booths *booths) {
 
                 if (booth->tray.number == 0)
                         continue;
-                clear(booths, booth);
+                booths_clear(booths, booth);
                 if (i > 0)
                         budget_release(booths->budget, cost(booths));
         }
@@ -71,7 +71,7 @@ int booth_widen(struct booths *booths, struct booth *booth, uint64_t n_bytes, st
 }
 
 /* An empty one that can be paid for, else that which was used longest ago. */
-static struct booth *make_room(struct booths *booths) {
+static struct booth *booths_make_room(struct booths *booths) {
         struct booth *oldest = &booths->of[0];
 
         for (uint32_t i = 0; i < BOOTHS_MAX; i++) {
@@ -85,7 +85,7 @@ static struct booth *make_room(struct booths *booths) {
                 if (booth->used < oldest->used)
                         oldest = booth;
         }
-        clear(booths, oldest);
+        booths_clear(booths, oldest);
         return oldest;
 }
 
@@ -97,7 +97,7 @@ int booths_get(struct booths *booths, uid_t uid, struct booth **ret_booth, struc
                 if (booths->of[i].tray.number > 0 && booths->of[i].uid == uid)
                         booth = &booths->of[i];
         if (!booth) {
-                booth = make_room(booths);
+                booth = booths_make_room(booths);
                 r = make_tray(booths, booth, TRAY_BYTES, why);
                 if (r < 0) {
                         if (booth != &booths->of[0])

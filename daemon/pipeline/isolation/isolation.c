@@ -101,7 +101,7 @@ static void describe_plugged(const struct plugged *plugged, struct render_progra
         memcpy(at, plugged->outputs, plugged->n_outputs * sizeof(plugged->outputs[0]));
 }
 
-static uint64_t aligned(uint64_t n_bytes) {
+static uint64_t isolation_aligned(uint64_t n_bytes) {
         return (n_bytes + 63) / 64 * 64;
 }
 
@@ -111,7 +111,7 @@ static int share_program(struct isolated *isolated, uint32_t idx, const struct p
         _cleanup_(freep) struct plugged *plugged = calloc(1, sizeof(*plugged));
         _cleanup_(freep) struct render_program *words = NULL;
         size_t n_text = strlen(program_text(program)) + 1;
-        uint64_t n_before = aligned(sizeof(*words) + n_text), n_bytes;
+        uint64_t n_before = isolation_aligned(sizeof(*words) + n_text), n_bytes;
 
         if (!plugged)
                 return -ENOMEM;
@@ -145,7 +145,7 @@ static int share_slots(struct isolated *isolated, const struct ring *ring, struc
         return 0;
 }
 
-static bool is_for_cells(const struct programs *programs) {
+static bool isolation_is_for_cells(const struct programs *programs) {
         for (uint32_t k = 0; k < programs_n_parts(programs); k++)
                 for (uint32_t i = 0; i < program_n_fields(programs_part(programs, k)); i++)
                         if (codec_interprets(program_codec(programs_part(programs, k), i)))
@@ -154,7 +154,7 @@ static bool is_for_cells(const struct programs *programs) {
 }
 
 /* Plug-ins that would do their work in the daemon all the same. */
-static int refuse_others(const struct programs *programs, struct why *why) {
+static int isolation_refuse_others(const struct programs *programs, struct why *why) {
         const struct plugin_use *uses[PROGRAM_USES_MAX];
 
         for (uint32_t k = 0; k < programs_n_parts(programs); k++) {
@@ -179,8 +179,8 @@ int isolated_new(struct isolation *isolation, const struct ring *ring, const str
         int r;
 
         *ret_isolated = NULL;
-        r = refuse_others(programs, why);
-        if (r < 0 || !is_for_cells(programs))
+        r = isolation_refuse_others(programs, why);
+        if (r < 0 || !isolation_is_for_cells(programs))
                 return r;
         isolated = calloc(1, sizeof(*isolated) + n * sizeof(isolated->programs[0]));
         if (!isolated)

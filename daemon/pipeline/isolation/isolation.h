@@ -15,7 +15,7 @@
 #include "daemon/base/cell/cell.h"
 #include "daemon/codec/cell/render_words.h"
 #include "daemon/codec/programs/programs.h"
-#include "daemon/ring/ring.h"
+#include "daemon/ring/batch_ring.h"
 
 #define ISOLATION_CELL_BYTES (4ull << 20) /* of a cell beside its scratch: the libraries' data, its heap, its tray */
 

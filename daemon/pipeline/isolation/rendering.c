@@ -128,8 +128,8 @@ static void begin_order(struct rendering *rendering, struct task *task, uint64_t
         rendering->last = rendering->last_boxes = (struct laid){ 0 };
 }
 
-static int add_field(struct rendering *rendering, uint32_t idx_field, struct render_field **ret_field,
-                     struct why *why) {
+static int rendering_add_field(struct rendering *rendering, uint32_t idx_field, struct render_field **ret_field,
+                               struct why *why) {
         struct render_field *field = &rendering->order->fields[rendering->order->n_fields];
         const struct codec *codec = program_codec(rendering->task->program, idx_field);
         struct codec_input input = task_input(rendering->task, idx_field);
@@ -164,7 +164,7 @@ static struct cell_place place_in_slots(const struct rendering *rendering, const
 }
 
 /* Does every sample have the same place for the field, whatever is in it? */
-static bool has_place(const struct field_layout *field) {
+static bool rendering_has_place(const struct field_layout *field) {
         return field->form.input.n_bytes > 0 || field->form.result.n_bytes > 0 ||
                (field->form.how == COLLATE_STACK && !field->varies);
 }
@@ -198,7 +198,7 @@ static bool is_dropped(void *userdata) {
 }
 
 /* The memories of an order, of which the cell has most already. */
-static int lend(struct cell *cell, const struct task *task, const struct render_order *order) {
+static int rendering_lend(struct cell *cell, const struct task *task, const struct render_order *order) {
         const struct isolated *isolated = task->batch->stream->isolated;
         int r = cell_lend(cell, &isolated->slots);
 
@@ -214,7 +214,7 @@ static int lend_all(const struct rendering *rendering, struct cell *cell) {
         int r = cell_lend(cell, &rendering->booth->tray);
 
         for (uint32_t k = 0; k < rendering->n_orders && r == 0; k++)
-                r = lend(cell, rendering->tasks[k], &rendering->orders[k]);
+                r = rendering_lend(cell, rendering->tasks[k], &rendering->orders[k]);
         return r;
 }
 
@@ -297,7 +297,7 @@ static int take_kept(struct rendering *rendering, uint32_t k) {
         return 0;
 }
 
-static void tell_end(struct rendering *rendering, pid_t pid, const struct why *how) {
+static void rendering_tell_end(struct rendering *rendering, pid_t pid, const struct why *how) {
         struct isolation *isolation = rendering->booths.isolation;
         const struct task *task = rendering->task;
         uint64_t n_before = atomic_fetch_add_explicit(&isolation->n_told, 1, memory_order_relaxed);
@@ -321,7 +321,7 @@ static int after_end(struct rendering *rendering, struct cell *cell, int error, 
         if (error == -ECANCELED)
                 return RENDERING_DROPPED;
         rendering->n_ended++;
-        tell_end(rendering, pid, &how);
+        rendering_tell_end(rendering, pid, &how);
         if (rendering->n_orders > 1 || rendering->orders[0].n_fields > 1)
                 return RENDERING_ALONE;
         if (++rendering->n_ends < ENDS_MAX)
@@ -347,7 +347,7 @@ static int ask_cell(struct rendering *rendering, struct cell *cell) {
 }
 
 /* Returns 0 when it is answered, whatever the answers are. */
-static int ask(struct rendering *rendering, struct why *why) {
+static int rendering_ask(struct rendering *rendering, struct why *why) {
         struct cell *cell;
         int r;
 
@@ -371,7 +371,7 @@ static int ask(struct rendering *rendering, struct why *why) {
 static int ask_now(struct rendering *rendering, struct why *why) {
         uint64_t begin_ns = clock_now_ns();
         struct ordered took;
-        int r = ask(rendering, why);
+        int r = rendering_ask(rendering, why);
 
         if (r != 0)
                 return r;
@@ -411,8 +411,9 @@ static int order_ahead(struct rendering *rendering, struct task *task, struct wh
 
                 if (!is_in_read(task, i))
                         continue;
-                r = add_field(rendering, i, &field, why);
-                if (r == 0 && has_place(&layout->fields[i]) && !codec_is_plugged(program_codec(task->program, i))) {
+                r = rendering_add_field(rendering, i, &field, why);
+                if (r == 0 && rendering_has_place(&layout->fields[i]) &&
+                    !codec_is_plugged(program_codec(task->program, i))) {
                         field->what = RENDER_WHOLE;
                         field->out = known_place(rendering, i);
                 }
@@ -457,7 +458,7 @@ void rendering_gather(struct rendering *rendering, struct task *const *tasks, ui
                 if (rendering_may_gather(tasks[k]))
                         r = order_ahead(rendering, tasks[k], &why);
         if (r == 0 && rendering->n_orders > 1 && packet_bytes(rendering) <= CELL_MESSAGE_MAX)
-                r = ask(rendering, &why);
+                r = rendering_ask(rendering, &why);
         else
                 r = RENDERING_ALONE;
         each_ns = (clock_now_ns() - begin_ns) / (rendering->n_orders > 0 ? rendering->n_orders : 1);
@@ -493,7 +494,7 @@ static void take_up(struct rendering *rendering, struct ordered *ordered) {
 }
 
 /* An error of a cell that was asked for one field only is that field's. */
-static int note_error(struct rendering *rendering, int error, const struct why *why) {
+static int rendering_note_error(struct rendering *rendering, int error, const struct why *why) {
         rendering->now->ahead[rendering->orders[0].fields[0].idx].state = AHEAD_FAILED;
         rendering->now->error = error;
         rendering->now->why = *why;
@@ -527,7 +528,7 @@ int rendering_begin(struct rendering *rendering, struct task *task, struct why *
         if (r == RENDERING_ALONE)
                 return 0;
         if (r == -EBADMSG)
-                return note_error(rendering, r, why);
+                return rendering_note_error(rendering, r, why);
         if (r == 0)
                 take_ahead(rendering->now, &rendering->orders[0], rendering->answers[0]);
         return r;
@@ -544,7 +545,7 @@ static int order_alone(struct rendering *rendering, uint32_t idx_field, uint64_t
 
         begin_packet(rendering);
         begin_order(rendering, task, allowed_bytes);
-        return add_field(rendering, idx_field, ret_field, why) < 0 ? -ENOMEM : 0;
+        return rendering_add_field(rendering, idx_field, ret_field, why) < 0 ? -ENOMEM : 0;
 }
 
 int rendering_open(struct rendering *rendering, uint32_t idx_field, struct codec_opened *ret_opened, struct why *why) {

@@ -26,7 +26,7 @@ void attendance_note(struct attendance *attendance, uint32_t rank) {
                 attendance->ranks[attendance->n_ranks++] = rank;
 }
 
-static struct kept *find(uid_t uid, const char *job) {
+static struct kept *attendance_find(uid_t uid, const char *job) {
         for (uint32_t i = 0; i < N_KEPT; i++)
                 if (kept[i].ended_ns > 0 && kept[i].uid == uid && strcmp(kept[i].job, job) == 0)
                         return &kept[i];
@@ -51,7 +51,7 @@ static struct kept *oldest(uid_t uid) {
 }
 
 void attendance_keep(uid_t uid, const char *job, const struct attendance *attendance) {
-        struct kept *place = find(uid, job);
+        struct kept *place = attendance_find(uid, job);
 
         if (!place)
                 place = oldest(uid);
@@ -62,7 +62,7 @@ void attendance_keep(uid_t uid, const char *job, const struct attendance *attend
 }
 
 void attendance_recall(uid_t uid, const char *job, struct attendance *ret_attendance) {
-        const struct kept *place = find(uid, job);
+        const struct kept *place = attendance_find(uid, job);
 
         ret_attendance->n_ranks = 0;
         if (place && clock_now_ns() - place->ended_ns < KEPT_NS)

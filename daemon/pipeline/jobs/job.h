@@ -12,10 +12,10 @@
 
 #include "daemon/base/budget.h"
 #include "daemon/base/fair_queue.h"
-#include "daemon/base/machine/process.h"
+#include "daemon/base/machine/machine_process.h"
 #include "daemon/base/queue.h"
 #include "daemon/base/work/work.h"
-#include "daemon/data/orders/sampling.h"
+#include "daemon/data/orders/data_sampling.h"
 #include "daemon/io/reader.h"
 #include "daemon/pipeline/failure/damage.h"
 #include "daemon/pipeline/jobs/attendance.h"

@@ -16,7 +16,7 @@ void shares_begin(struct shares *shares) {
 }
 
 /* 0: it wants nothing in this round. */
-static uint64_t weight_of(const struct shares *shares, const struct task_group *group) {
+static uint64_t shares_weight_of(const struct shares *shares, const struct task_group *group) {
         return group->round == shares->round ? group->n_weights / group->n_wanting : 0;
 }
 
@@ -28,7 +28,7 @@ void shares_want(struct shares *shares, struct task_share *share, uint32_t weigh
                 return;
         share->round = shares->round;
         for (struct task_group *group = share->group; group; group = group->above) {
-                uint64_t group_before = weight_of(shares, group);
+                uint64_t group_before = shares_weight_of(shares, group);
 
                 if (group->round != shares->round)
                         group->n_wanting = group->n_weights = 0;
@@ -36,7 +36,7 @@ void shares_want(struct shares *shares, struct task_share *share, uint32_t weigh
                 group->n_wanting += before == 0;
                 group->n_weights += now - before;
                 before = group_before;
-                now = weight_of(shares, group);
+                now = shares_weight_of(shares, group);
         }
         shares->n_weights += now - before;
 }
@@ -44,7 +44,7 @@ void shares_want(struct shares *shares, struct task_share *share, uint32_t weigh
 /* Its share of the depth, rounded up, so that no share is 0. A user's share is depth * W / (sum of all W). A job's or a
  * household's is its group's share * w / (sum of w), and W, the group's weight, is the mean of these w: their sum is W
  * times their number. So of all these weights only the first sum and the job's remain. */
-static uint64_t part_of(const struct shares *shares, const struct task_share *share, uint32_t weight) {
+static uint64_t shares_part_of(const struct shares *shares, const struct task_share *share, uint32_t weight) {
         uint64_t n_parts = shares->n_weights;
 
         for (const struct task_group *group = share->group; group; group = group->above)
@@ -52,7 +52,7 @@ static uint64_t part_of(const struct shares *shares, const struct task_share *sh
         return ((uint64_t)shares->n_depth * weight * SHARES_UNIT + n_parts - 1) / n_parts;
 }
 
-static const struct task_group *user_of(const struct task_share *share) {
+static const struct task_group *shares_user_of(const struct task_share *share) {
         const struct task_group *group = share->group;
 
         while (group->above)
@@ -62,7 +62,7 @@ static const struct task_group *user_of(const struct task_share *share) {
 
 /* The free tasks, without those that this user must leave to others. */
 static uint32_t free_for(const struct shares *shares, const struct task_share *share) {
-        uint32_t n_left = (user_of(share)->n_tasks - share->n_tasks) / USER_LEAVES_FREE;
+        uint32_t n_left = (shares_user_of(share)->n_tasks - share->n_tasks) / USER_LEAVES_FREE;
 
         return shares->n_free > n_left ? shares->n_free - n_left : 0;
 }
@@ -71,7 +71,7 @@ bool shares_may_take(const struct shares *shares, const struct task_share *share
         assert(share->round == shares->round);
         if (share->n_tasks >= (uint64_t)LEAVES_FREE * free_for(shares, share))
                 return false;
-        if (share->n_tasks < part_of(shares, share, weight))
+        if (share->n_tasks < shares_part_of(shares, share, weight))
                 return true;
         /* Above its share a job takes what the others leave, unless some of its reads are stuck. */
         return share->n_stuck == 0 && shares->n_active < shares->n_depth;

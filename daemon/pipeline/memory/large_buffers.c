@@ -6,15 +6,15 @@
 
 #define STEP (256u << 10) /* bytes: otherwise each slightly larger file would need a new buffer */
 
-static uint64_t rounded(uint64_t n_bytes) {
+static uint64_t large_buffers_rounded(uint64_t n_bytes) {
         return (n_bytes + STEP - 1) / STEP * STEP;
 }
 
 uint64_t large_buffer_cost(uint64_t n_bytes) {
-        return sizeof(struct large_buffer) + rounded(n_bytes);
+        return sizeof(struct large_buffer) + large_buffers_rounded(n_bytes);
 }
 
-static void buffer_free(struct large_buffers *buffers, struct large_buffer *buffer) {
+static void large_buffers_buffer_free(struct large_buffers *buffers, struct large_buffer *buffer) {
         budget_release(buffers->budget, sizeof(*buffer) + buffer->n_bytes);
         if (buffer->memory.number > 0) {
                 munmap(buffer->bytes, buffer->n_bytes);
@@ -25,7 +25,7 @@ static void buffer_free(struct large_buffers *buffers, struct large_buffer *buff
         free(buffer);
 }
 
-static int share(struct large_buffers *buffers, struct large_buffer *buffer) {
+static int large_buffers_share(struct large_buffers *buffers, struct large_buffer *buffer) {
         int r = cells_share(buffers->isolation->cells, "dataloaderd-file", NULL, buffer->n_bytes, &buffer->memory);
         void *bytes;
 
@@ -48,7 +48,7 @@ static struct large_buffer *buffer_new(struct large_buffers *buffers, uint64_t n
         buffer->n_bytes = n_bytes;
         if (!buffers->isolation)
                 buffer->bytes = aligned_alloc(LARGE_BUFFER_ALIGN, n_bytes);
-        else if (share(buffers, buffer) < 0)
+        else if (large_buffers_share(buffers, buffer) < 0)
                 buffer->bytes = NULL;
         if (buffer->bytes)
                 return buffer;
@@ -61,7 +61,7 @@ void large_buffers_trim(struct large_buffers *buffers) {
 
         while ((buffer = buffers->spare)) {
                 buffers->spare = buffer->next;
-                buffer_free(buffers, buffer);
+                large_buffers_buffer_free(buffers, buffer);
         }
 }
 
@@ -83,11 +83,11 @@ static void drop_one(struct large_buffers *buffers) {
         if (!buffer)
                 return;
         buffers->spare = buffer->next;
-        buffer_free(buffers, buffer);
+        large_buffers_buffer_free(buffers, buffer);
 }
 
 /* Spare buffers are in the same account: they go if there is no room for a new one. */
-static int reserve(struct large_buffers *buffers, uint64_t n_bytes, struct why *why) {
+static int large_buffers_reserve(struct large_buffers *buffers, uint64_t n_bytes, struct why *why) {
         if (budget_reserve(buffers->budget, n_bytes, "a large file's buffer", NULL) == 0)
                 return 0;
         large_buffers_trim(buffers);
@@ -101,8 +101,8 @@ int large_buffers_take(struct large_buffers *buffers, uint64_t n_bytes, struct l
 
         if (!buffer) {
                 drop_one(buffers);
-                n_bytes = rounded(n_bytes);
-                r = reserve(buffers, sizeof(*buffer) + n_bytes, why);
+                n_bytes = large_buffers_rounded(n_bytes);
+                r = large_buffers_reserve(buffers, sizeof(*buffer) + n_bytes, why);
                 if (r < 0)
                         return r;
                 buffer = buffer_new(buffers, n_bytes);
@@ -120,7 +120,7 @@ void large_buffers_put(struct large_buffers *buffers, struct large_buffer *buffe
         if (!buffer)
                 return;
         if (buffer->n_bytes > LARGE_BUFFER_KEEP) {
-                buffer_free(buffers, buffer);
+                large_buffers_buffer_free(buffers, buffer);
                 return;
         }
         buffer->next = buffers->spare;

@@ -17,7 +17,7 @@ void scratch_pool_fini(struct scratch_pool *pool) {
         pthread_mutex_destroy(&pool->lock);
 }
 
-static struct job *job_of(const struct task *task) {
+static struct job *scratch_job_of(const struct task *task) {
         return task->batch->stream->job;
 }
 
@@ -29,7 +29,7 @@ static uint64_t *now_of(struct scratch_pool *pool, struct scratch_account *accou
 }
 
 /* As users, as households of one user, or as jobs of one household. */
-static bool is_before(const struct scratch_account *a, const struct scratch_account *b) {
+static bool scratch_is_before(const struct scratch_account *a, const struct scratch_account *b) {
         while (a->above != b->above) {
                 a = a->above;
                 b = b->above;
@@ -42,7 +42,7 @@ static struct task *next_locked(struct scratch_pool *pool) {
         struct task *task, *next = NULL;
 
         STAILQ_FOREACH(task, &pool->waiting, entry)
-        if (!next || is_before(&job_of(task)->scratch, &job_of(next)->scratch))
+        if (!next || scratch_is_before(&scratch_job_of(task)->scratch, &scratch_job_of(next)->scratch))
                 next = task;
         return next;
 }
@@ -50,7 +50,7 @@ static struct task *next_locked(struct scratch_pool *pool) {
 static void grant_locked(struct scratch_pool *pool, struct task *task, uint64_t now_ns) {
         pool->n_free -= task->n_scratch_bytes;
         task->scratch_ns = now_ns;
-        for (struct scratch_account *account = &job_of(task)->scratch; account; account = account->above) {
+        for (struct scratch_account *account = &scratch_job_of(task)->scratch; account; account = account->above) {
                 uint64_t *now = now_of(pool, account);
 
                 if (*now < account->had)
@@ -68,7 +68,7 @@ static bool is_free_locked(const struct scratch_pool *pool, uint64_t n_bytes) {
 /* An account that was idle starts at the present: idle time does not count as savings. */
 static void ask_locked(struct scratch_pool *pool, struct task *task, uint64_t n_bytes) {
         task->n_scratch_bytes = n_bytes;
-        for (struct scratch_account *account = &job_of(task)->scratch; account; account = account->above) {
+        for (struct scratch_account *account = &scratch_job_of(task)->scratch; account; account = account->above) {
                 uint64_t now = *now_of(pool, account);
 
                 if (account->n_active++ == 0 && account->had < now)
@@ -112,7 +112,7 @@ bool scratch_try(struct scratch_pool *pool, struct task *task, uint64_t n_bytes,
 
 void scratch_give(struct scratch_pool *pool, struct task *task, uint64_t now_ns) {
         struct tasks granted = STAILQ_HEAD_INITIALIZER(granted);
-        struct job *job = job_of(task);
+        struct job *job = scratch_job_of(task);
         struct task *next;
         uint64_t had;
 
@@ -138,6 +138,6 @@ void scratch_give(struct scratch_pool *pool, struct task *task, uint64_t now_ns)
         /* Without the lock: the queue has one of its own, and no lock is taken inside another. */
         while ((next = STAILQ_FIRST(&granted))) {
                 STAILQ_REMOVE_HEAD(&granted, entry);
-                fair_queue_push(pool->ready, &job_of(next)->share, &next->ready);
+                fair_queue_push(pool->ready, &scratch_job_of(next)->share, &next->ready);
         }
 }

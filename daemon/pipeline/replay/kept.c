@@ -29,7 +29,7 @@ static void piece(struct walk *walk, void *in_slot, uint64_t n_bytes) {
 }
 
 /* From the first byte of a tensor's first element to the last byte of its last one. */
-static uint64_t span_of(const struct dlp_tensor_record *tensor) {
+static uint64_t kept_span_of(const struct dlp_tensor_record *tensor) {
         uint64_t span = dlp_dtype_bytes(tensor->dtype);
 
         for (uint32_t i = 0; i < tensor->n_dims; i++) {
@@ -46,7 +46,7 @@ static void walk_tensor(struct walk *walk, const struct ring *ring, const struct
         const struct dlp_place *places;
 
         if (tensor->layout != DLP_RAGGED) {
-                piece(walk, slot->base + tensor->offset, span_of(tensor));
+                piece(walk, slot->base + tensor->offset, kept_span_of(tensor));
                 return;
         }
         places = dlp_places(ring->control, slot->idx, tensor->idx_places);

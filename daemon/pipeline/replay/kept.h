@@ -6,7 +6,7 @@
 #pragma once
 
 #include "daemon/base/budget.h"
-#include "daemon/ring/ring.h"
+#include "daemon/ring/batch_ring.h"
 
 struct kept {
         struct dlp_slot_record *record; /* NULL: nothing is kept */

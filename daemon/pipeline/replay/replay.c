@@ -2,16 +2,16 @@
 
 #include "daemon/pipeline/planner.h"
 
-static uint32_t get(const _Atomic uint32_t *word) {
+static uint32_t replay_get(const _Atomic uint32_t *word) {
         return atomic_load_explicit(word, memory_order_relaxed);
 }
 
-static void set(_Atomic uint32_t *word, uint32_t value) {
+static void replay_set(_Atomic uint32_t *word, uint32_t value) {
         atomic_store_explicit(word, value, memory_order_relaxed);
 }
 
-static bool is_under_way(const struct replay *replay) {
-        uint32_t state = get(&replay->state);
+static bool replay_is_under_way(const struct replay *replay) {
+        uint32_t state = replay_get(&replay->state);
 
         return state == REPLAY_KEEPING || state == REPLAY_WAITING || state == REPLAY_SERVING;
 }
@@ -26,26 +26,27 @@ static void free_kept(struct stream *stream) {
 /* Of a rank that is served again already, or whose copies are still in use, this is tried again later. */
 static void begin(struct stream *stream) {
         struct replay *replay = &stream->replay;
-        uint32_t n_asked = get(&replay->n_asked);
+        uint32_t n_asked = replay_get(&replay->n_asked);
 
-        if (n_asked == 0 || is_under_way(replay) || atomic_load_explicit(&replay->n_using, memory_order_acquire) > 0)
+        if (n_asked == 0 || replay_is_under_way(replay) ||
+            atomic_load_explicit(&replay->n_using, memory_order_acquire) > 0)
                 return;
         stream->replay.is_due = false;
         free_kept(stream);
-        set(&replay->n_total, n_asked);
-        set(&replay->n_planned, 0);
-        set(&replay->n_finished, 0);
-        set(&replay->n_kept, 0);
-        set(&replay->end, REPLAY_WHOLE);
+        replay_set(&replay->n_total, n_asked);
+        replay_set(&replay->n_planned, 0);
+        replay_set(&replay->n_finished, 0);
+        replay_set(&replay->n_kept, 0);
+        replay_set(&replay->end, REPLAY_WHOLE);
         replay->n_begun = 0;
         replay->round = 0;
-        set(&replay->state, REPLAY_KEEPING);
+        replay_set(&replay->state, REPLAY_KEEPING);
         atomic_store_explicit(&replay->n_asked, 0, memory_order_release); /* the state counts from now on */
 }
 
-static void conclude(struct replay *replay, enum replay_end end) {
-        set(&replay->end, end);
-        set(&replay->state, REPLAY_DONE);
+static void replay_conclude(struct replay *replay, enum replay_end end) {
+        replay_set(&replay->end, end);
+        replay_set(&replay->state, REPLAY_DONE);
 }
 
 void replay_begin(struct stream *stream) {
@@ -62,8 +63,8 @@ static uint32_t most_planned(struct planner *planner, const struct stream *strea
                 return 0;
         TAILQ_FOREACH(other, &planner->streams, entry)
                 if (other->job == stream->job && other->replay.round == stream->replay.round &&
-                    get(&other->replay.n_planned) > n_most)
-                        n_most = get(&other->replay.n_planned);
+                    replay_get(&other->replay.n_planned) > n_most)
+                        n_most = replay_get(&other->replay.n_planned);
         return n_most;
 }
 
@@ -73,18 +74,18 @@ void replay_end(struct planner *planner, struct stream *stream, enum replay_end 
         uint32_t n_most = most_planned(planner, stream);
         struct stream *other;
 
-        if (!is_under_way(&stream->replay))
+        if (!replay_is_under_way(&stream->replay))
                 return;
         TAILQ_FOREACH(other, &planner->streams, entry) {
                 struct replay *replay = &other->replay;
 
-                if (other->job != stream->job || !is_under_way(replay))
+                if (other->job != stream->job || !replay_is_under_way(replay))
                         continue;
-                set(&replay->n_total, n_most);
-                if (get(&replay->n_planned) == n_most || other->is_removed || other->is_ended)
-                        conclude(replay, end);
+                replay_set(&replay->n_total, n_most);
+                if (replay_get(&replay->n_planned) == n_most || other->is_removed || other->is_ended)
+                        replay_conclude(replay, end);
                 else
-                        set(&replay->end, end);
+                        replay_set(&replay->end, end);
         }
 }
 
@@ -118,7 +119,7 @@ struct ranks_seen {
         uint64_t epoch, step; /* the furthest place of all */
 };
 
-static struct ranks_seen see_ranks(struct planner *planner, const struct job *job) {
+static struct ranks_seen replay_see_ranks(struct planner *planner, const struct job *job) {
         struct ranks_seen seen = { 0 };
         struct stream *stream;
 
@@ -128,8 +129,8 @@ static struct ranks_seen see_ranks(struct planner *planner, const struct job *jo
 
                 if (stream->job != job || stream->is_removed)
                         continue;
-                if (get(&replay->state) != REPLAY_KEEPING) {
-                        seen.n_there += get(&replay->n_asked) > 0;
+                if (replay_get(&replay->state) != REPLAY_KEEPING) {
+                        seen.n_there += replay_get(&replay->n_asked) > 0;
                         continue;
                 }
                 seen.n_there++;
@@ -143,7 +144,7 @@ static struct ranks_seen see_ranks(struct planner *planner, const struct job *jo
                 if (atomic_load_explicit(&replay->n_finished, memory_order_acquire) < REPLAY_KEPT_MAX)
                         continue;
                 seen.n_ready++;
-                seen.lacks_memory |= get(&replay->n_kept) == 0;
+                seen.lacks_memory |= replay_get(&replay->n_kept) == 0;
         }
         return seen;
 }
@@ -154,12 +155,12 @@ static void choose_place(struct planner *planner, const struct job *job, const s
 
         planner->n_replays++;
         TAILQ_FOREACH(stream, &planner->streams, entry) {
-                if (stream->job != job || get(&stream->replay.state) != REPLAY_KEEPING)
+                if (stream->job != job || replay_get(&stream->replay.state) != REPLAY_KEEPING)
                         continue;
                 stream->replay.round = planner->n_replays;
                 stream->replay.epoch = seen->epoch;
                 stream->replay.step = seen->step;
-                set(&stream->replay.state, REPLAY_WAITING);
+                replay_set(&stream->replay.state, REPLAY_WAITING);
         }
 }
 
@@ -173,14 +174,14 @@ void replay_look(struct planner *planner) {
                 if (replay->is_due) /* not before its command: until then other ranks may not be marked */
                         begin(stream);
                 /* acquire: what workers did with the copies comes before */
-                if (get(&replay->state) == REPLAY_DONE &&
+                if (replay_get(&replay->state) == REPLAY_DONE &&
                     atomic_load_explicit(&replay->n_using, memory_order_acquire) == 0)
                         free_kept(stream);
-                if (is_under_way(replay) && stream->is_ended)
+                if (replay_is_under_way(replay) && stream->is_ended)
                         replay_end(planner, stream, REPLAY_AT_END);
-                if (get(&replay->state) != REPLAY_KEEPING)
+                if (replay_get(&replay->state) != REPLAY_KEEPING)
                         continue;
-                seen = see_ranks(planner, stream->job);
+                seen = replay_see_ranks(planner, stream->job);
                 if (seen.is_at_end)
                         replay_end(planner, stream, REPLAY_AT_END);
                 else if (seen.lacks_memory)
@@ -199,7 +200,7 @@ void replay_note_begun(struct stream *stream, struct batch *batch) {
         struct replay *replay = &stream->replay;
 
         batch->keeps = batch->replays = NULL;
-        if (get(&replay->state) != REPLAY_KEEPING || replay->n_begun == REPLAY_KEPT_MAX)
+        if (replay_get(&replay->state) != REPLAY_KEEPING || replay->n_begun == REPLAY_KEPT_MAX)
                 return;
         batch->keeps = &replay->kept[replay->n_begun++];
         atomic_fetch_add_explicit(&replay->n_using, 1, memory_order_relaxed);
@@ -208,16 +209,16 @@ void replay_note_begun(struct stream *stream, struct batch *batch) {
 bool replay_is_due(struct stream *stream) {
         struct replay *replay = &stream->replay;
 
-        if (get(&replay->state) == REPLAY_WAITING &&
+        if (replay_get(&replay->state) == REPLAY_WAITING &&
             !is_after(replay->epoch, replay->step, stream->epoch, stream->step)) {
                 atomic_store_explicit(&replay->first_sequence, stream->ring->next_sequence, memory_order_relaxed);
-                set(&replay->state, REPLAY_SERVING);
+                replay_set(&replay->state, REPLAY_SERVING);
         }
-        if (get(&replay->state) != REPLAY_SERVING)
+        if (replay_get(&replay->state) != REPLAY_SERVING)
                 return false;
-        if (get(&replay->n_planned) < get(&replay->n_total))
+        if (replay_get(&replay->n_planned) < replay_get(&replay->n_total))
                 return true;
-        set(&replay->state, REPLAY_DONE);
+        replay_set(&replay->state, REPLAY_DONE);
         return false;
 }
 
@@ -231,12 +232,12 @@ static struct kept *nth_kept(struct replay *replay, uint32_t number) {
 
 void replay_take(struct stream *stream, struct batch *batch) {
         struct replay *replay = &stream->replay;
-        uint32_t n_planned = get(&replay->n_planned);
+        uint32_t n_planned = replay_get(&replay->n_planned);
 
         batch->keeps = NULL;
-        batch->replays = nth_kept(replay, n_planned % get(&replay->n_kept));
+        batch->replays = nth_kept(replay, n_planned % replay_get(&replay->n_kept));
         atomic_fetch_add_explicit(&replay->n_using, 1, memory_order_relaxed);
-        set(&replay->n_planned, n_planned + 1);
+        replay_set(&replay->n_planned, n_planned + 1);
 }
 
 void replay_serve(struct batch *batch) {

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "daemon/sound/step.h"
+#include "daemon/sound/sound_step.h"
 
 enum {
         STYPE,

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "daemon/sound/step.h"
+#include "daemon/sound/sound_step.h"
 
 enum {
         GAIN_DB,

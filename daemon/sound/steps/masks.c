@@ -1,22 +1,22 @@
 /* time_mask, freq_mask: torchaudio.transforms.TimeMasking and FrequencyMasking: columns or rows next to each other get
  * one value. spec_augment: torchaudio.transforms.SpecAugment: several of both.
  *
- * What each mask draws is written at struct sound_mask (step.h); spec_augment draws for one mask after the other, those
- * of time first. */
+ * What each mask draws is written at struct sound_mask (sound_step.h); spec_augment draws for one mask after the other,
+ * those of time first. */
 
 #include <math.h>
 
-#include "daemon/sound/step.h"
+#include "daemon/sound/sound_step.h"
 
 /* As mask_along_axis(): all in float32. */
-static uint32_t longest_of(const struct sound_mask *mask, uint64_t size) {
+static uint32_t masks_longest_of(const struct sound_mask *mask, uint64_t size) {
         double part = (double)size * mask->p;
 
         return mask->p < 1 && part < mask->longest ? (uint32_t)part : mask->longest;
 }
 
-static void fill(struct sound_features *features, uint32_t channel, bool is_of_time, uint64_t begin, uint64_t end,
-                 float value) {
+static void masks_fill(struct sound_features *features, uint32_t channel, bool is_of_time, uint64_t begin, uint64_t end,
+                       float value) {
         uint64_t first_row = is_of_time ? 0 : begin, end_row = is_of_time ? features->n_rows : end;
         uint64_t first = is_of_time ? begin : 0, last = is_of_time ? end : features->n_columns;
 
@@ -27,7 +27,7 @@ static void fill(struct sound_features *features, uint32_t channel, bool is_of_t
 
 void sound_mask(struct sound_features *features, const struct sound_mask *mask, struct dlp_philox *philox) {
         uint64_t size = mask->is_of_time ? features->n_columns : features->n_rows;
-        uint32_t n_masks = mask->is_own ? features->n_channels : 1, longest = longest_of(mask, size);
+        uint32_t n_masks = mask->is_own ? features->n_channels : 1, longest = masks_longest_of(mask, size);
         float lengths[SOUND_N_CHANNELS_MAX];
 
         for (uint32_t i = 0; i < n_masks; i++)
@@ -40,7 +40,7 @@ void sound_mask(struct sound_features *features, const struct sound_mask *mask, 
                 first = first < 0 ? 0 : first;
                 end = end < 0 ? 0 : end > (int64_t)size ? (int64_t)size : end;
                 for (uint32_t c = mask->is_own ? i : 0; c < (mask->is_own ? i + 1 : features->n_channels); c++)
-                        fill(features, c, mask->is_of_time, (uint64_t)first, (uint64_t)end, mask->value);
+                        masks_fill(features, c, mask->is_of_time, (uint64_t)first, (uint64_t)end, mask->value);
         }
 }
 

@@ -1,6 +1,6 @@
 /* mel_spectrogram: torchaudio.transforms.MelSpectrogram; its sample_rate is that of audio(rate=...). */
 
-#include "daemon/sound/step.h"
+#include "daemon/sound/sound_step.h"
 
 const char *const SOUND_MEL_NORMS[2] = { "none", "slaney" };
 const char *const SOUND_MEL_SCALES[2] = { "htk", "slaney" };

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "daemon/sound/step.h"
+#include "daemon/sound/sound_step.h"
 
 static const char *const NORMS[] = { "none", "ortho" };
 

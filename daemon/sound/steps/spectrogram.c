@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <math.h>
 
-#include "daemon/sound/step.h"
+#include "daemon/sound/sound_step.h"
 
 const char *const SOUND_WINDOWS[N_WINDOWS] = { "hann", "hamming", "blackman" };
 const char *const SOUND_NORMS[N_SPECTRUM_NORMS] = { "false", "window", "frame_length" };
@@ -14,7 +14,7 @@ static void set_if_none(struct sound_value *value, double number) {
                 value->from = value->to = number;
 }
 
-static int fill_in(struct sound_step *step, struct why *why) {
+static int spectrogram_fill_in(struct sound_step *step, struct why *why) {
         double n_fft = sound_step_number(step, "n_fft"), win_length;
 
         if (fft_largest_prime((uint32_t)n_fft) > FFT_PRIME_MAX)
@@ -55,7 +55,7 @@ int sound_settle_spectrum(struct sound_step *step, struct sound_state *state, bo
                           struct why *why) {
         struct filter_bank_terms bank;
         struct spectrum_terms terms;
-        int r = fill_in(step, why);
+        int r = spectrogram_fill_in(step, why);
 
         if (r == 0 && has_bands)
                 r = fill_in_bands(step, state, mel_norm, &bank, why);

@@ -1,6 +1,6 @@
 /* transpose: time comes first, [column][row], as ragged batches and models of sequences want it. The last step. */
 
-#include "daemon/sound/step.h"
+#include "daemon/sound/sound_step.h"
 
 static int settle(struct sound_step *step, struct sound_state *state, struct why *why) {
         (void)step;

@@ -28,7 +28,7 @@ struct credentials {
 
 /* ---- reading -------------------------------------------------------------------------------------------------- */
 
-static int check_file(int fd, const char *path, struct stat *ret_stat, struct why *why) {
+static int credentials_check_file(int fd, const char *path, struct stat *ret_stat, struct why *why) {
         if (fstat(fd, ret_stat) < 0)
                 return why_errno(why, -errno, "credentials %s", path);
         if (!S_ISREG(ret_stat->st_mode))
@@ -46,14 +46,14 @@ static int check_file(int fd, const char *path, struct stat *ret_stat, struct wh
 }
 
 /* The descriptor that was checked is the one that is read, so it does not matter if the name changes in between. */
-static int read_file(const char *path, struct credentials *credentials, struct why *why) {
+static int credentials_read_file(const char *path, struct credentials *credentials, struct why *why) {
         _cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
         struct stat stat;
         int r;
 
         if (fd < 0)
                 return why_errno(why, -errno, "credentials %s", path);
-        r = check_file(fd, path, &stat, why);
+        r = credentials_check_file(fd, path, &stat, why);
         if (r < 0)
                 return r;
 
@@ -81,7 +81,7 @@ struct parser {
         struct why *why;
 };
 
-static char *trimmed(char *text) {
+static char *credentials_trimmed(char *text) {
         char *end;
 
         text += strspn(text, " \t\r");
@@ -131,7 +131,7 @@ static int begin_section(struct parser *parser, char *name) {
         return 0;
 }
 
-static int take_value(struct parser *parser, const char *key, const char *value) {
+static int credentials_take_value(struct parser *parser, const char *key, const char *value) {
         struct credentials_s3 *s3 = &parser->credentials->s3;
         struct credentials_web *web = parser->web;
         const char **place = NULL;
@@ -155,10 +155,10 @@ static int take_value(struct parser *parser, const char *key, const char *value)
         return 0;
 }
 
-static int parse_line(struct parser *parser, char *line) {
+static int credentials_parse_line(struct parser *parser, char *line) {
         char *equals, *end;
 
-        line = trimmed(line);
+        line = credentials_trimmed(line);
         if (!*line || *line == '#' || *line == ';')
                 return 0;
         if (*line == '[') {
@@ -167,17 +167,17 @@ static int parse_line(struct parser *parser, char *line) {
                         return why_set(parser->why, -EINVAL, "credentials %s:%u: a section's name ends with ]",
                                        parser->path, parser->line);
                 *end = '\0';
-                return begin_section(parser, trimmed(line + 1));
+                return begin_section(parser, credentials_trimmed(line + 1));
         }
         equals = strchr(line, '=');
         if (!equals)
                 return why_set(parser->why, -EINVAL, "credentials %s:%u: neither [section] nor key = value",
                                parser->path, parser->line);
         *equals = '\0';
-        return take_value(parser, trimmed(line), trimmed(equals + 1));
+        return credentials_take_value(parser, credentials_trimmed(line), credentials_trimmed(equals + 1));
 }
 
-static int parse(struct credentials *credentials, const char *path, struct why *why) {
+static int credentials_parse(struct credentials *credentials, const char *path, struct why *why) {
         struct parser parser = { .credentials = credentials, .path = path, .why = why };
         const struct credentials_s3 *s3 = &credentials->s3;
         char *rest = credentials->text, *line;
@@ -186,7 +186,7 @@ static int parse(struct credentials *credentials, const char *path, struct why *
                 int r;
 
                 parser.line++;
-                r = parse_line(&parser, line);
+                r = credentials_parse_line(&parser, line);
                 if (r < 0)
                         return r;
         }
@@ -206,10 +206,10 @@ int credentials_read(const char *path, struct credentials **ret_credentials, str
 
         if (!credentials)
                 return -ENOMEM;
-        r = read_file(path, credentials, why);
+        r = credentials_read_file(path, credentials, why);
         if (r < 0)
                 return r;
-        r = parse(credentials, path, why);
+        r = credentials_parse(credentials, path, why);
         if (r < 0)
                 return r;
 
@@ -219,7 +219,7 @@ int credentials_read(const char *path, struct credentials **ret_credentials, str
 
 /* ---- the environment ------------------------------------------------------------------------------------------ */
 
-static const char *environment(const char *name) {
+static const char *credentials_environment(const char *name) {
         const char *value = getenv(name);
 
         return value && *value ? value : NULL;
@@ -230,9 +230,9 @@ int credentials_of_environment(struct credentials **ret_credentials) {
 
         if (!credentials)
                 return -ENOMEM;
-        credentials->s3 = (struct credentials_s3){ environment("AWS_ACCESS_KEY_ID"),
-                                                   environment("AWS_SECRET_ACCESS_KEY"),
-                                                   environment("AWS_SESSION_TOKEN") };
+        credentials->s3 = (struct credentials_s3){ credentials_environment("AWS_ACCESS_KEY_ID"),
+                                                   credentials_environment("AWS_SECRET_ACCESS_KEY"),
+                                                   credentials_environment("AWS_SESSION_TOKEN") };
         *ret_credentials = credentials;
         return 0;
 }

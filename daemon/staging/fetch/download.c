@@ -50,9 +50,10 @@ static const char *expected_date(const struct download *download) {
 /* ---- does the answer fit the request?
  * --------------------------------------------------------------------------------- */
 
-static int refuse(struct download *download, bool again, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static int download_refuse(struct download *download, bool again, const char *format, ...)
+        __attribute__((format(printf, 3, 4)));
 
-static int refuse(struct download *download, bool again, const char *format, ...) {
+static int download_refuse(struct download *download, bool again, const char *format, ...) {
         struct http_failure *refusal = &download->refusal;
         va_list arguments;
 
@@ -71,19 +72,21 @@ static bool is_page(const char *path) {
 }
 
 /* The size of the file according to the answer. Where it is wrong, a page or an encoding explains it best. */
-static int check_size(struct download *download, uint64_t n_bytes) {
+static int download_check_size(struct download *download, uint64_t n_bytes) {
         const struct plan_file *file = download->piece->file;
         const struct http_head *head = &download->request.head;
 
         if (n_bytes == file->n_bytes)
                 return 0;
         if (head->is_html && !is_page(file->path))
-                return refuse(download, true, "an HTML page came instead of the file: an error page, or one to log in");
+                return download_refuse(download, true,
+                                       "an HTML page came instead of the file: an error page, or one to log in");
         if (head->is_encoded)
-                return refuse(download, false, "it comes compressed (Content-Encoding), though that was not asked for");
+                return download_refuse(download, false,
+                                       "it comes compressed (Content-Encoding), though that was not asked for");
         if (n_bytes != UINT64_MAX)
-                return refuse(download, false, "it has %" PRIu64 " bytes at the origin; listed were %" PRIu64, n_bytes,
-                              file->n_bytes);
+                return download_refuse(download, false, "it has %" PRIu64 " bytes at the origin; listed were %" PRIu64,
+                                       n_bytes, file->n_bytes);
         return 0;
 }
 
@@ -93,11 +96,12 @@ static int check_content(struct download *download) {
         const char *etag = expected_etag(download), *date = expected_date(download);
 
         if (!http_etag_agrees(etag, head->etag))
-                return refuse(download, false, "it has changed at the origin: its ETag is %.80s and was %.80s",
-                              head->etag, etag);
+                return download_refuse(download, false, "it has changed at the origin: its ETag is %.80s and was %.80s",
+                                       head->etag, etag);
         if ((!etag || !head->etag[0]) && date[0] && head->modified[0] && strcmp(date, head->modified) != 0)
-                return refuse(download, true, "it has changed at the origin: its Last-Modified is %s and was %s",
-                              head->modified, date); /* the next answer may be another node's */
+                return download_refuse(download, true,
+                                       "it has changed at the origin: its Last-Modified is %s and was %s",
+                                       head->modified, date); /* the next answer may be another node's */
         return 0;
 }
 
@@ -105,11 +109,12 @@ static int check_range(struct download *download, uint64_t first, uint64_t last)
         const struct http_head *head = &download->request.head;
 
         if (!head->has_range)
-                return refuse(download, false, "status 206 without a Content-Range");
+                return download_refuse(download, false, "status 206 without a Content-Range");
         if (head->range_first != first || head->range_last > last)
-                return refuse(download, false,
-                              "the server sent bytes %" PRIu64 "-%" PRIu64 " when asked for %" PRIu64 "-%" PRIu64,
-                              head->range_first, head->range_last, first, last);
+                return download_refuse(download, false,
+                                       "the server sent bytes %" PRIu64 "-%" PRIu64 " when asked for %" PRIu64
+                                       "-%" PRIu64,
+                                       head->range_first, head->range_last, first, last);
         download->n_promised = head->range_last - first + 1;
         return 0;
 }
@@ -124,16 +129,17 @@ static int check_head(struct download *download) {
         download->n_skip = 0;
         download->n_promised = UINT64_MAX;
         if (head->status == 206) {
-                r = check_size(download, head->range_total);
+                r = download_check_size(download, head->range_total);
                 if (r >= 0)
                         r = check_range(download, first, last);
         } else if (head->status != 0) { /* 200: the whole file */
-                r = check_size(download, head->n_bytes);
+                r = download_check_size(download, head->n_bytes);
                 download->n_skip = first;
                 if (r >= 0 && first > DOWNLOAD_SKIP_MAX)
-                        r = refuse(download, false,
-                                   "the server knows no ranges, so files above %u MiB cannot be fetched in parts",
-                                   DOWNLOAD_SKIP_MAX >> 20);
+                        r = download_refuse(
+                                download, false,
+                                "the server knows no ranges, so files above %u MiB cannot be fetched in parts",
+                                DOWNLOAD_SKIP_MAX >> 20);
         }
         if (r >= 0)
                 r = check_content(download);
@@ -174,13 +180,15 @@ static int on_bytes(void *userdata, const uint8_t *bytes, size_t n_bytes) {
         if (n == n_bytes)
                 return 0;
         if (download->request.head.status == 206)
-                return refuse(download, false, "more bytes came than its Content-Range says: %" PRIu64 "-%" PRIu64,
-                              download->request.head.range_first, download->request.head.range_last);
+                return download_refuse(download, false,
+                                       "more bytes came than its Content-Range says: %" PRIu64 "-%" PRIu64,
+                                       download->request.head.range_first, download->request.head.range_last);
         /* A part was requested and the whole file comes: the part is enough. But nothing may come after the file's end.
          */
         if (piece->offset + piece->n_bytes < piece->file->n_bytes)
                 return -EALREADY;
-        return refuse(download, false, "more than the %" PRIu64 " bytes came that were listed", piece->file->n_bytes);
+        return download_refuse(download, false, "more than the %" PRIu64 " bytes came that were listed",
+                               piece->file->n_bytes);
 }
 
 /* ---- tries ---------------------------------------------------------------------------------------------------- */
@@ -203,7 +211,7 @@ int download_begin(struct download *download, const struct http *http, struct wh
         return http_request_init(&download->request, http, download->easy, &ask, why);
 }
 
-static void fail(struct http_failure *failure, bool again, const struct download *download, const char *what) {
+static void download_fail(struct http_failure *failure, bool again, const struct download *download, const char *what) {
         *failure = (struct http_failure){ .error = -EBADMSG, .again = again };
         snprintf(failure->text, sizeof(failure->text), "%s after %" PRIu64 " bytes of %" PRIu64, what,
                  download->piece->offset + download->n_done, download->piece->file->n_bytes);
@@ -231,7 +239,7 @@ int download_end(struct download *download, CURLcode result, struct http_failure
         }
         /* A clean end, but too early: a local file is shorter; an answer without a length may have been cut on the way.
          */
-        fail(ret_failure, request->scheme != URL_FILE, download, "it ended");
+        download_fail(ret_failure, request->scheme != URL_FILE, download, "it ended");
         return -1;
 }
 

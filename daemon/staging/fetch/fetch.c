@@ -45,7 +45,7 @@ struct fetcher {
         struct pauses pauses;
 };
 
-static void count(_Atomic uint64_t *counter) {
+static void fetch_count(_Atomic uint64_t *counter) {
         atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
 }
 
@@ -61,7 +61,7 @@ static void stop_download(struct fetcher *fetcher, struct download *download) {
 }
 
 /* Hands the job back: nothing of it is under way any more. */
-static void end_job(struct fetcher *fetcher, struct fetch_job *job, int result, const struct why *why) {
+static void fetch_end_job(struct fetcher *fetcher, struct fetch_job *job, int result, const struct why *why) {
         for (uint32_t i = 0; i < fetcher->n_downloads; i++)
                 if (fetcher->downloads[i].state != DOWNLOAD_IDLE && fetcher->downloads[i].job == job)
                         stop_download(fetcher, &fetcher->downloads[i]);
@@ -73,7 +73,7 @@ static void end_job(struct fetcher *fetcher, struct fetch_job *job, int result, 
 
 static void piece_complete(struct fetcher *fetcher, struct fetch_job *job) {
         if (++job->n_complete == job->n_pieces)
-                end_job(fetcher, job, 0, NULL);
+                fetch_end_job(fetcher, job, 0, NULL);
 }
 
 /* ---- tries ---------------------------------------------------------------------------------------------------- */
@@ -123,10 +123,10 @@ static void try_failed(struct fetcher *fetcher, struct download *download, const
                 snprintf(tried, sizeof(tried), "; tried %u times", download->n_failed);
         why_set(&why, 0, "%s: %s: %s%s", download->piece->file->path, shown, failure->text, tried);
         if (!again) {
-                end_job(fetcher, download->job, failure->error, &why);
+                fetch_end_job(fetcher, download->job, failure->error, &why);
                 return;
         }
-        count(&fetcher->n_retries);
+        fetch_count(&fetcher->n_retries);
         pthread_mutex_lock(&fetcher->lock);
         fetcher->last_retry = why;
         pthread_mutex_unlock(&fetcher->lock);
@@ -155,7 +155,7 @@ static void run_download(struct fetcher *fetcher, struct download *download) {
         }
         download->state = DOWNLOAD_RUNNING;
         fetcher->n_running++;
-        count(&fetcher->n_requests);
+        fetch_count(&fetcher->n_requests);
 }
 
 static void download_finished(struct fetcher *fetcher, struct download *download, CURLcode result) {
@@ -185,7 +185,7 @@ static struct download *idle_download(struct fetcher *fetcher) {
 }
 
 /* When a download that waits may continue: the later one of its own time and its server's. */
-static uint64_t due_ns(const struct fetcher *fetcher, const struct download *download) {
+static uint64_t fetch_due_ns(const struct fetcher *fetcher, const struct download *download) {
         uint64_t until_ns = pauses_until(&fetcher->pauses, download_url(download));
 
         return download->due_ns > until_ns ? download->due_ns : until_ns;
@@ -201,7 +201,7 @@ static struct download *next_due(struct fetcher *fetcher, uint64_t *ret_due_ns) 
 
                 if (download->state != DOWNLOAD_WAITING)
                         continue;
-                due = due_ns(fetcher, download);
+                due = fetch_due_ns(fetcher, download);
                 if (!first || due < *ret_due_ns) {
                         first = download;
                         *ret_due_ns = due;
@@ -217,7 +217,7 @@ static bool has_room_for(const struct fetcher *fetcher, const struct fetch_piece
 }
 
 /* Begins the next piece in order. False: there is no piece, or no room. */
-static bool begin_piece(struct fetcher *fetcher) {
+static bool fetch_begin_piece(struct fetcher *fetcher) {
         struct fetch_job *job = TAILQ_FIRST(&fetcher->jobs);
         struct fetch_piece *piece;
         struct download *download;
@@ -227,7 +227,7 @@ static bool begin_piece(struct fetcher *fetcher) {
         if (!job)
                 return false;
         if (job->n_pieces == 0) {
-                end_job(fetcher, job, 0, NULL);
+                fetch_end_job(fetcher, job, 0, NULL);
                 return true;
         }
         piece = &job->pieces[job->idx_next];
@@ -243,7 +243,7 @@ static bool begin_piece(struct fetcher *fetcher) {
         job->idx_next++;
         download_init(download, job, piece, job->idx_mirror, &fetcher->n_bytes);
         download->state = DOWNLOAD_WAITING;
-        if (due_ns(fetcher, download) <= clock_now_ns())
+        if (fetch_due_ns(fetcher, download) <= clock_now_ns())
                 run_download(fetcher, download);
         return true;
 }
@@ -258,7 +258,7 @@ static int start_more(struct fetcher *fetcher) {
                         run_download(fetcher, waiting);
                         continue;
                 }
-                if (begin_piece(fetcher))
+                if (fetch_begin_piece(fetcher))
                         continue;
                 if (waiting && due > now_ns && due - now_ns < POLL_MS * 1000000ull)
                         return (int)((due - now_ns) / 1000000ull) + 1;
@@ -269,7 +269,7 @@ static int start_more(struct fetcher *fetcher) {
 /* ---- the thread ----------------------------------------------------------------------------------------------- */
 
 /* Takes over what was submitted. Returns false if it is time to stop. */
-static bool take_jobs(struct fetcher *fetcher) {
+static bool fetch_take_jobs(struct fetcher *fetcher) {
         bool is_stopping;
 
         pthread_mutex_lock(&fetcher->lock);
@@ -296,7 +296,7 @@ static void *fetcher_main(void *argument) {
         struct fetcher *fetcher = argument;
         const struct why canceled = { "canceled" };
 
-        while (take_jobs(fetcher)) {
+        while (fetch_take_jobs(fetcher)) {
                 int n_running;
 
                 start_more(fetcher);
@@ -305,8 +305,8 @@ static void *fetcher_main(void *argument) {
                 curl_multi_poll(fetcher->multi, NULL, 0, start_more(fetcher), NULL);
         }
         while (!TAILQ_EMPTY(&fetcher->jobs)) {
-                end_job(fetcher, TAILQ_FIRST(&fetcher->jobs), -ECANCELED, &canceled);
-                take_jobs(fetcher);
+                fetch_end_job(fetcher, TAILQ_FIRST(&fetcher->jobs), -ECANCELED, &canceled);
+                fetch_take_jobs(fetcher);
         }
         return NULL;
 }

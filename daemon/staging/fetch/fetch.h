@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #include "daemon/base/queue.h"
-#include "daemon/staging/fetch/http.h"
+#include "daemon/staging/fetch/fetch_http.h"
 #include "daemon/staging/plan/plan.h"
 #include "proto/base/why.h"
 

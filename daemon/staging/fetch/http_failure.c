@@ -11,9 +11,10 @@
 
 #define FEW_TRIES 3u /* for what is seldom mended by waiting, but now and then */
 
-static void append(struct http_failure *failure, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void http_failure_append(struct http_failure *failure, const char *format, ...)
+        __attribute__((format(printf, 2, 3)));
 
-static void append(struct http_failure *failure, const char *format, ...) {
+static void http_failure_append(struct http_failure *failure, const char *format, ...) {
         size_t n = strlen(failure->text);
         va_list arguments;
 
@@ -54,8 +55,8 @@ static void judge_pause(const struct http_head *head, struct http_failure *failu
                 return;
         if (failure->pause_ns > RETRY_AFTER_MAX_S * 1000000000ull) {
                 failure->again = false;
-                append(failure, "; it asks to wait for %llu s",
-                       (unsigned long long)(failure->pause_ns / 1000000000ull));
+                http_failure_append(failure, "; it asks to wait for %llu s",
+                                    (unsigned long long)(failure->pause_ns / 1000000000ull));
         }
 }
 
@@ -66,13 +67,14 @@ static void add_store_word(const struct http_request *request, struct http_failu
         http_head_error_element(&request->head, "Code", code, sizeof(code));
         http_head_error_element(&request->head, "Message", message, sizeof(message));
         if (*code)
-                append(failure, ": %s%s%s", code, *message ? ": " : "", message);
+                http_failure_append(failure, ": %s%s%s", code, *message ? ": " : "", message);
         if (strcmp(code, "SlowDown") == 0 || strcmp(code, "RequestTimeout") == 0)
                 failure->again = true;
         if (strcmp(code, "RequestTimeTooSkewed") == 0)
-                append(failure, "; is this machine's clock right?");
+                http_failure_append(failure, "; is this machine's clock right?");
         if (*request->head.bucket_region && request->head.status < 400)
-                append(failure, "; the bucket is in another region: region = \"%s\"", request->head.bucket_region);
+                http_failure_append(failure, "; the bucket is in another region: region = \"%s\"",
+                                    request->head.bucket_region);
 }
 
 static void judge_status(struct http_request *request, struct http_failure *failure) {
@@ -80,13 +82,13 @@ static void judge_status(struct http_request *request, struct http_failure *fail
 
         failure->error = -EPROTO;
         failure->again = status >= 500;
-        append(failure, "status %d", status);
+        http_failure_append(failure, "status %d", status);
         for (size_t i = 0; i < sizeof(STATUSES) / sizeof(STATUSES[0]); i++) {
                 if (STATUSES[i].status != status)
                         continue;
                 failure->error = STATUSES[i].error;
                 failure->again = STATUSES[i].again;
-                append(failure, " (%s)", STATUSES[i].text);
+                http_failure_append(failure, " (%s)", STATUSES[i].text);
         }
         if (request->scheme == URL_S3)
                 add_store_word(request, failure);
@@ -156,7 +158,7 @@ static bool judge_head(const struct http_request *request, CURLcode code, struct
         if (!text)
                 return false;
         *failure = (struct http_failure){ .error = -EPROTO, .again = true, .n_tries_max = FEW_TRIES };
-        append(failure, "%s", text);
+        http_failure_append(failure, "%s", text);
         return true;
 }
 
@@ -187,7 +189,7 @@ static void judge_code(struct http_request *request, CURLcode code, struct http_
         }
         if (request->scheme == URL_FILE) /* nobody is busy there */
                 failure->again = false;
-        append(failure, "%s%s", text, more);
+        http_failure_append(failure, "%s%s", text, more);
 }
 
 int http_request_judge(struct http_request *request, CURLcode result, struct http_failure *ret_failure) {

@@ -14,7 +14,7 @@ void http_head_clear(struct http_head *head) {
 }
 
 /* Only digits; a number that does not fit 64 bits is refused. Moves `at` past them. */
-static bool take_number(const char **at, uint64_t *ret_number) {
+static bool http_head_take_number(const char **at, uint64_t *ret_number) {
         uint64_t number = 0;
         const char *digit = *at;
 
@@ -40,9 +40,10 @@ static void take_range(struct http_head *head, const char *value) {
                 return;
         value += 5;
         value += strspn(value, " =");
-        if (!take_number(&value, &first) || *value++ != '-' || !take_number(&value, &last) || *value++ != '/')
+        if (!http_head_take_number(&value, &first) || *value++ != '-' || !http_head_take_number(&value, &last) ||
+            *value++ != '/')
                 return;
-        if (*value != '*' && !take_number(&value, &total))
+        if (*value != '*' && !http_head_take_number(&value, &total))
                 return;
         if (last < first)
                 return;
@@ -52,12 +53,12 @@ static void take_range(struct http_head *head, const char *value) {
         head->range_total = total;
 }
 
-static void take_text(char *into, size_t size, const char *value) {
+static void http_head_take_text(char *into, size_t size, const char *value) {
         if (strlen(value) < size)
                 strcpy(into, value);
 }
 
-static bool begins(const char *text, const char *with) {
+static bool http_head_begins(const char *text, const char *with) {
         return strncasecmp(text, with, strlen(with)) == 0;
 }
 
@@ -78,30 +79,30 @@ static bool is_compression(const char *value) {
         return false;
 }
 
-static void take_field(struct http_head *head, const char *name, const char *value) {
+static void http_head_take_field(struct http_head *head, const char *name, const char *value) {
         uint64_t number;
 
         if (strcasecmp(name, "content-length") == 0) {
-                if (take_number(&value, &number) && !*value)
+                if (http_head_take_number(&value, &number) && !*value)
                         head->n_bytes = number;
         } else if (strcasecmp(name, "content-range") == 0) {
                 take_range(head, value);
         } else if (strcasecmp(name, "accept-ranges") == 0) {
                 head->has_ranges = strcasestr(value, "bytes");
         } else if (strcasecmp(name, "content-type") == 0) {
-                head->is_html = begins(value, "text/html") || begins(value, "application/xhtml");
+                head->is_html = http_head_begins(value, "text/html") || http_head_begins(value, "application/xhtml");
         } else if (strcasecmp(name, "content-encoding") == 0) {
                 head->is_encoded |= is_compression(value);
         } else if (strcasecmp(name, "etag") == 0) {
-                take_text(head->etag, sizeof(head->etag), value);
+                http_head_take_text(head->etag, sizeof(head->etag), value);
         } else if (strcasecmp(name, "last-modified") == 0) {
-                take_text(head->modified, sizeof(head->modified), value);
+                http_head_take_text(head->modified, sizeof(head->modified), value);
         } else if (strcasecmp(name, "retry-after") == 0) {
-                take_text(head->retry_after, sizeof(head->retry_after), value);
+                http_head_take_text(head->retry_after, sizeof(head->retry_after), value);
         } else if (strcasecmp(name, "date") == 0) {
-                take_text(head->date, sizeof(head->date), value);
+                http_head_take_text(head->date, sizeof(head->date), value);
         } else if (strcasecmp(name, "x-amz-bucket-region") == 0) {
-                take_text(head->bucket_region, sizeof(head->bucket_region), value);
+                http_head_take_text(head->bucket_region, sizeof(head->bucket_region), value);
         }
 }
 
@@ -113,7 +114,7 @@ void http_head_line(struct http_head *head, const char *line, size_t n_bytes) {
                 return;
         memcpy(text, line, n_bytes);
         text[n_bytes] = '\0';
-        if (begins(text, "HTTP/")) {
+        if (http_head_begins(text, "HTTP/")) {
                 const char *status = strchr(text, ' ');
 
                 http_head_clear(head);
@@ -129,15 +130,15 @@ void http_head_line(struct http_head *head, const char *line, size_t n_bytes) {
         end = value + strlen(value);
         while (end > value && strchr(" \t\r\n", end[-1]))
                 *--end = '\0';
-        take_field(head, text, value);
+        http_head_take_field(head, text, value);
 }
 
 bool http_etag_agrees(const char *one, const char *other) {
         if (!one || !other || !*one || !*other)
                 return true;
-        if (begins(one, "W/"))
+        if (http_head_begins(one, "W/"))
                 one += 2;
-        if (begins(other, "W/"))
+        if (http_head_begins(other, "W/"))
                 other += 2;
         return strcmp(one, other) == 0;
 }

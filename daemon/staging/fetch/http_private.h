@@ -1,4 +1,4 @@
-/* staging/fetch/http_private.h: what http.c sets up once and http_request.c reads for each request. */
+/* staging/fetch/http_private.h: what fetch_http.c sets up once and http_request.c reads for each request. */
 #pragma once
 
 #include <curl/curl.h>
@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "daemon/staging/fetch/credentials.h"
-#include "daemon/staging/fetch/http.h"
+#include "daemon/staging/fetch/fetch_http.h"
 #include "daemon/staging/fetch/s3_address.h"
 
 #define HTTP_IDLE_MAX 64u

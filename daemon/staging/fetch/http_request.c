@@ -38,7 +38,7 @@ static size_t on_header(char *line, size_t size, size_t n, void *userdata) {
 
 /* The body of an error is not the file: its beginning is kept, the rest is skipped so that the connection can be
  * reused. */
-static size_t take_error(struct http_request *request, const char *bytes, size_t n_bytes) {
+static size_t http_request_take_error(struct http_request *request, const char *bytes, size_t n_bytes) {
         struct http_head *head = &request->head;
         size_t n_room = sizeof(head->error) - head->n_error_bytes;
         size_t n = n_bytes < n_room ? n_bytes : n_room;
@@ -54,7 +54,7 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *userdata) {
         int r;
 
         if (request->head.status >= 300)
-                return take_error(request, bytes, size * n);
+                return http_request_take_error(request, bytes, size * n);
         if (!request->ask.sink)
                 return 0;
         r = request->ask.sink(request->ask.userdata, (const uint8_t *)bytes, size * n);
@@ -65,8 +65,8 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *userdata) {
         return size * n;
 }
 
-static int on_progress(void *userdata, curl_off_t n_down_total, curl_off_t n_down, curl_off_t n_up_total,
-                       curl_off_t n_up) {
+static int http_request_on_progress(void *userdata, curl_off_t n_down_total, curl_off_t n_down, curl_off_t n_up_total,
+                                    curl_off_t n_up) {
         struct http_request *request = userdata;
 
         return atomic_load_explicit(request->ask.cancel, memory_order_relaxed);
@@ -121,7 +121,7 @@ static int set_common(struct http_request *request, const struct http *http) {
                 SET(easy, CURLOPT_CAPATH, http->ca_folder);
         if (request->ask.cancel) {
                 SET(easy, CURLOPT_NOPROGRESS, 0L);
-                SET(easy, CURLOPT_XFERINFOFUNCTION, on_progress);
+                SET(easy, CURLOPT_XFERINFOFUNCTION, http_request_on_progress);
                 SET(easy, CURLOPT_XFERINFODATA, request);
         }
         return 0;

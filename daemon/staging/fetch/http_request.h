@@ -1,13 +1,13 @@
 /* staging/fetch/http_request.h: one request on a libcurl handle, with everything that all requests have in common:
- * address, signature, credentials, limits, and what of the answer is a failure. The caller performs it, alone (http.c)
- * or among many (fetch.c). */
+ * address, signature, credentials, limits, and what of the answer is a failure. The caller performs it, alone
+ * (fetch_http.c) or among many (fetch.c). */
 #pragma once
 
 #include <curl/curl.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/staging/fetch/http.h"
+#include "daemon/staging/fetch/fetch_http.h"
 #include "daemon/staging/fetch/http_head.h"
 #include "daemon/staging/record/url.h"
 #include "proto/base/why.h"

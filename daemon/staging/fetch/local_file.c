@@ -26,7 +26,7 @@ static int path_of(const char *text, char path[PATH_MAX]) {
 
 /* Looks at what was opened, not at what the path leads to by now. openat2() could refuse links, but containers refuse
  * openat2(). */
-static int check_place(int fd, const char *below) {
+static int local_file_check_place(int fd, const char *below) {
         char link[64], real[PATH_MAX];
         ssize_t n;
 
@@ -52,7 +52,7 @@ int local_file_open(const char *url, const char *below, int *ret_fd) {
                 return -errno;
         if (!S_ISREG(status.st_mode))
                 return S_ISDIR(status.st_mode) ? -EISDIR : -EINVAL;
-        r = check_place(fd, below);
+        r = local_file_check_place(fd, below);
         if (r < 0)
                 return r;
         *ret_fd = take_fd(&fd);
@@ -61,7 +61,7 @@ int local_file_open(const char *url, const char *below, int *ret_fd) {
 
 /* Who may write to the folder could put another file there; only the file's own permissions count, since the
  * configuration names the path. */
-static bool is_ours(const struct stat *status) {
+static bool local_file_is_ours(const struct stat *status) {
         return (status->st_uid == geteuid() || status->st_uid == 0) && !(status->st_mode & (S_IWGRP | S_IWOTH));
 }
 
@@ -78,7 +78,7 @@ void local_file_reach(const char *url, char folder[PATH_MAX]) {
         strcpy(folder, real);
         if (S_ISDIR(status.st_mode) && strcmp(real, "/") != 0)
                 strcat(folder, "/");
-        else if (!S_ISDIR(status.st_mode) && is_ours(&status))
+        else if (!S_ISDIR(status.st_mode) && local_file_is_ours(&status))
                 folder[0] = '\0';
         else
                 strrchr(folder, '/')[1] = '\0';

@@ -10,7 +10,7 @@ static size_t server_bytes(const char *url) {
 }
 
 /* The row of a server, or -1. Names that do not fit are not kept: then only the piece itself waits. */
-static int find(const struct pauses *pauses, const char *url) {
+static int pauses_find(const struct pauses *pauses, const char *url) {
         size_t n_bytes = server_bytes(url);
 
         for (uint32_t i = 0; i < PAUSES_MAX; i++)
@@ -21,7 +21,7 @@ static int find(const struct pauses *pauses, const char *url) {
 
 void pauses_set(struct pauses *pauses, const char *url, uint64_t until_ns) {
         size_t n_bytes = server_bytes(url);
-        int idx = find(pauses, url);
+        int idx = pauses_find(pauses, url);
 
         if (n_bytes >= sizeof(pauses->rows[0].server))
                 return;
@@ -39,7 +39,7 @@ void pauses_set(struct pauses *pauses, const char *url, uint64_t until_ns) {
 }
 
 uint64_t pauses_until(const struct pauses *pauses, const char *url) {
-        int idx = find(pauses, url);
+        int idx = pauses_find(pauses, url);
 
         return idx < 0 ? 0 : pauses->rows[idx].until_ns;
 }

@@ -46,7 +46,7 @@ struct server {
         char *scheme, *host, *port; /* libcurl's memory */
 };
 
-static void server_fini(struct server *server) {
+static void url_line_server_fini(struct server *server) {
         curl_free(server->scheme);
         curl_free(server->host);
         curl_free(server->port);
@@ -70,7 +70,7 @@ bool url_same_server(const char *one, const char *other) {
         bool are_same = server_of(one, &a) && server_of(other, &b) && strcmp(a.scheme, b.scheme) == 0 &&
                         strcasecmp(a.host, b.host) == 0 && strcmp(a.port, b.port) == 0;
 
-        server_fini(&a);
-        server_fini(&b);
+        url_line_server_fini(&a);
+        url_line_server_fini(&b);
         return are_same;
 }

@@ -10,20 +10,20 @@
 #include "daemon/base/thread.h"
 #include "proto/base/clock.h"
 
-static void say(const char *word) {
+static void cluster_guard_say(const char *word) {
         if (getenv(LAST_WORD_VARIABLE) && write(STDERR_FILENO, word, strlen(word)) < 0)
                 return; /* nobody is there to hear it */
 }
 
 void guard_say_first_word(void) {
-        say(FIRST_WORD "\n");
+        cluster_guard_say(FIRST_WORD "\n");
 }
 
 void guard_say_last_word(int status) {
         char word[64];
 
         snprintf(word, sizeof(word), LAST_WORD "%d\n", status);
-        say(word);
+        cluster_guard_say(word);
 }
 
 static void *guard_main(void *argument) {

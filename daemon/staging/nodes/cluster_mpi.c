@@ -141,7 +141,7 @@ static const struct cluster_type MPI = {
 };
 
 /* MPI and two communicators of our own. */
-static int begin(struct mpi *mpi, struct why *why) {
+static int cluster_mpi_begin(struct mpi *mpi, struct why *why) {
         int n_nodes = 0, node = 0, provided = MPI_THREAD_SINGLE, r;
         uint32_t n_launched = cluster_n_launched();
         struct guard guard;
@@ -221,7 +221,7 @@ int cluster_mpi_join(const struct cluster_options *options, struct cluster **ret
         mpi->world = mpi->beats = MPI_COMM_NULL;
         mpi->sending = mpi->receiving = MPI_REQUEST_NULL;
         mpi->is_answered = true;
-        r = begin(mpi, why);
+        r = cluster_mpi_begin(mpi, why);
         if (r == 0)
                 r = name_nodes(mpi, why);
         if (r == 0)

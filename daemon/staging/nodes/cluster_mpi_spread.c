@@ -108,7 +108,7 @@ static int send_some(struct mpi_spread *spread) {
         return r;
 }
 
-static int advance(struct mpi_spread *spread) {
+static int cluster_mpi_spread_advance(struct mpi_spread *spread) {
         int r = receive_some(spread);
 
         return r == MPI_SUCCESS ? send_some(spread) : r;
@@ -121,7 +121,7 @@ int mpi_advance(struct mpi *mpi, struct why *why) {
         if (clock_now_ns() - mpi->advanced_ns < ADVANCE_NS)
                 return 0;
         while (*place) {
-                int r = advance(*place);
+                int r = cluster_mpi_spread_advance(*place);
 
                 if (r != MPI_SUCCESS)
                         return mpi_failed(r, "spreading", why);

@@ -77,7 +77,7 @@ static int speak_to_first(struct mpi *mpi, uint64_t now_ns) {
 }
 
 /* Says and hears what is due, and judges. Never blocks. */
-static int look(struct mpi *mpi, struct why *why) {
+static int cluster_mpi_words_look(struct mpi *mpi, struct why *why) {
         uint64_t now_ns = clock_now_ns();
         int r;
 
@@ -102,7 +102,7 @@ int mpi_tell(struct cluster *cluster, const struct node_progress *news, struct w
         memcpy(mpi->told.news.node, cluster->names[cluster->node], PROGRESS_NAME_SIZE);
         if (cluster->node != 0) /* for cluster_news() of itself */
                 watch_hear(mpi->watch, cluster->node, &mpi->told.news, mpi->n_steps, false, clock_now_ns());
-        return look(mpi, why);
+        return cluster_mpi_words_look(mpi, why);
 }
 
 const struct node_progress *mpi_news(const struct cluster *cluster, uint32_t node) {
@@ -113,7 +113,7 @@ int mpi_pass_time(struct mpi *mpi, uint64_t begin_ns, struct why *why) {
         uint64_t now_ns;
         int r;
 
-        r = look(mpi, why);
+        r = cluster_mpi_words_look(mpi, why);
         if (r < 0)
                 return r;
         now_ns = clock_now_ns();

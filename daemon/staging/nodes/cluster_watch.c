@@ -120,7 +120,7 @@ struct naming {
         uint32_t n_nodes, n_left_out;
 };
 
-static void name_node(struct naming *naming, const struct watch *watch, uint32_t node) {
+static void cluster_watch_name_node(struct naming *naming, const struct watch *watch, uint32_t node) {
         const struct node_progress *news = &watch->nodes[node].news;
         char one[PROGRESS_NAME_SIZE + sizeof(news->doing) + 8];
         size_t length;
@@ -137,7 +137,8 @@ static void name_node(struct naming *naming, const struct watch *watch, uint32_t
         naming->n_bytes += length;
 }
 
-static int say(const struct naming *naming, struct why *why, const char *before, const char *after, uint64_t ns) {
+static int cluster_watch_say(const struct naming *naming, struct why *why, const char *before, const char *after,
+                             uint64_t ns) {
         char more[32] = "";
 
         if (naming->n_left_out > 0)
@@ -163,7 +164,7 @@ static void name_silent(struct naming *naming, const struct watch *watch, uint64
                         return;
                 for (uint32_t i = 0; i < watch->n_nodes; i++)
                         if (is_silent(watch, i, now_ns, limit_ns) && watch->nodes[i].heard_ns == next_ns)
-                                name_node(naming, watch, i);
+                                cluster_watch_name_node(naming, watch, i);
                 after_ns = next_ns + 1;
         }
 }
@@ -176,16 +177,16 @@ int watch_judge(struct watch *watch, uint64_t now_ns, struct why *why) {
         if (is_any_silent(watch, now_ns))
                 name_silent(&silent, watch, now_ns);
         if (silent.n_nodes > 0)
-                return say(&silent, why, "no word from ", ": stopped, cut off or hanging for more than",
-                           watch->stall_ns);
+                return cluster_watch_say(&silent, why, "no word from ", ": stopped, cut off or hanging for more than",
+                                         watch->stall_ns);
         if (!is_at_a_standstill(watch, now_ns))
                 return 0;
         for (uint32_t i = 0; i < watch->n_nodes; i++)
                 n_waiting += watch->nodes[i].is_waiting;
         for (uint32_t i = 0; i < watch->n_nodes; i++)
                 if (!watch->nodes[i].is_waiting || n_waiting == watch->n_nodes) /* all: they wait for each other */
-                        name_node(&idle, watch, i);
-        return say(&idle, why, "all wait for ", ", which did not get on for", watch->stall_ns);
+                        cluster_watch_name_node(&idle, watch, i);
+        return cluster_watch_say(&idle, why, "all wait for ", ", which did not get on for", watch->stall_ns);
 }
 
 const struct node_progress *watch_news(const struct watch *watch, uint32_t node) {

@@ -71,7 +71,7 @@ static _Noreturn void become_launcher(const struct launch_command *command, int 
 }
 
 /* Returns once it is the launcher, or is known not to become it. */
-static int start(struct run *run, const struct launch_command *command, const sigset_t *mask, struct why *why) {
+static int launch_start(struct run *run, const struct launch_command *command, const sigset_t *mask, struct why *why) {
         _cleanup_(closep) int stderr_read = -1, stderr_write = -1, errno_read = -1, errno_write = -1;
         int fds[2], error = 0;
 
@@ -122,7 +122,7 @@ static void take_signals(struct run *run) {
 }
 
 /* Also others than the launcher: processes of this node that became ours when it was killed. */
-static void reap(struct run *run) {
+static void launch_reap(struct run *run) {
         int status;
         pid_t pid;
 
@@ -133,7 +133,7 @@ static void reap(struct run *run) {
                 }
 }
 
-static void take_words(struct run *run) {
+static void launch_take_words(struct run *run) {
         char bytes[4096];
         ssize_t n = read(run->stderr_fd, bytes, sizeof(bytes));
 
@@ -187,10 +187,10 @@ static void watch_it(struct run *run) {
                 if (poll(fds, ARRAY_SIZE(fds), ms_left(run)) < 0 && errno != EINTR)
                         break;
                 if (fds[1].revents)
-                        take_words(run);
+                        launch_take_words(run);
                 if (fds[0].revents)
                         take_signals(run);
-                reap(run);
+                launch_reap(run);
                 check_late(run);
                 if (!run->has_ended && !run->is_killed && clock_now_ns() >= run->kill_ns) {
                         log_warning("launch", "%s does not end: killing it", run->launcher->name);
@@ -204,7 +204,7 @@ static void watch_it(struct run *run) {
 
                 if (poll(&fd, 1, DRAIN_MS) <= 0)
                         break;
-                take_words(run);
+                launch_take_words(run);
         }
         said_end(&run->said);
 }
@@ -217,7 +217,7 @@ static void kill_orphans(struct run *run) {
                 char path[64], text[4096], *rest = NULL;
                 ssize_t n;
 
-                reap(run);
+                launch_reap(run);
                 if (waitpid(-1, NULL, WNOHANG) < 0)
                         return; /* ECHILD: there are none */
                 snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
@@ -232,7 +232,7 @@ static void kill_orphans(struct run *run) {
 
 /* ---- what became of it ------------------------------------------------------------------------------------------- */
 
-static int conclude(const struct run *run, struct why *why) {
+static int launch_conclude(const struct run *run, struct why *why) {
         int status = WIFEXITED(run->wait_status) ? WEXITSTATUS(run->wait_status)
                                                  : run->launcher->statuses_from + WTERMSIG(run->wait_status);
 
@@ -294,13 +294,13 @@ static int see_to_it(const struct launch_command *command, const struct launch_o
         run.begun_ns = clock_now_ns() + run.startup_s * MEETING * NS_PER_S;
 
         run.signals_fd = signalfd(-1, watched, SFD_CLOEXEC | SFD_NONBLOCK);
-        r = run.signals_fd < 0 ? why_errno(why, -errno, "waiting for signals") : start(&run, command, mask, why);
+        r = run.signals_fd < 0 ? why_errno(why, -errno, "waiting for signals") : launch_start(&run, command, mask, why);
         if (r == 0) {
                 if (options->timeout_s > 0)
                         be_patient(&run, (uint64_t)options->timeout_s + ENDING_S);
                 watch_it(&run);
                 kill_orphans(&run);
-                r = conclude(&run, why);
+                r = launch_conclude(&run, why);
         }
         closep(&run.stderr_fd);
         closep(&run.signals_fd);

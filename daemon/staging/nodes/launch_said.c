@@ -12,7 +12,7 @@
 #define RULE_LOOKED_AT 60u /* bytes of what comes on a line that has begun: is it a rule? */
 
 /* Copies the word that follows `key` in the text; of "a*b" that after b after a. */
-static size_t take_word(const char *text, const char *key, size_t n_key, char *into, size_t size) {
+static size_t launch_said_take_word(const char *text, const char *key, size_t n_key, char *into, size_t size) {
         char first[64];
         const char *star = memchr(key, '*', n_key), *found;
         size_t n = star ? (size_t)(star - key) : n_key;
@@ -20,7 +20,7 @@ static size_t take_word(const char *text, const char *key, size_t n_key, char *i
         snprintf(first, sizeof(first), "%.*s", (int)n, key);
         found = strstr(text, first);
         if (found && star)
-                return take_word(found, star + 1, n_key - n - 1, into, size);
+                return launch_said_take_word(found, star + 1, n_key - n - 1, into, size);
         if (!found)
                 return (size_t)snprintf(into, size, "?");
         found += n;
@@ -55,7 +55,8 @@ static void write_sentence(struct said *said, const char *form) {
                 if (end == place + 1)
                         written = take_before(said, said->sentence + n, left);
                 else
-                        written = take_word(said->text, place + 1, (size_t)(end - place - 1), said->sentence + n, left);
+                        written = launch_said_take_word(said->text, place + 1, (size_t)(end - place - 1),
+                                                        said->sentence + n, left);
                 n += written < left ? written : left - 1;
                 place = end + 1;
         }
@@ -164,7 +165,7 @@ static void take_line(struct said *said) {
 }
 
 /* Could what is held be the beginning of a line of the launcher's, or of a word of ours? */
-static bool may_be_own(const struct said *said) {
+static bool launch_said_may_be_own(const struct said *said) {
         return said->in_paragraph || said->line[0] == LAST_WORD[0] ||
                said->launcher->may_be_own(said->line, said->n_line);
 }
@@ -205,7 +206,7 @@ void said_feed(struct said *said, const char *bytes, size_t n_bytes) {
                 }
         }
         said->line[said->n_line] = '\0';
-        if (said->n_line > 0 && !may_be_own(said)) {
+        if (said->n_line > 0 && !launch_said_may_be_own(said)) {
                 said->is_passing = true;
                 said->pass_on(said->userdata, said->line, said->n_line);
                 said->n_line = 0;

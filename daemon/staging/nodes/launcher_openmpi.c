@@ -49,18 +49,18 @@ static const char *const FORWARDED[] = {
         "SSL_CERT_FILE",
         "SSL_CERT_DIR",
         "CURL_CA_BUNDLE",
-        "DATALOADERD_STAGE_TERMINAL", /* staging/run/report.h: the first node draws on our terminal */
+        "DATALOADERD_STAGE_TERMINAL", /* staging/run/stage_report.h: the first node draws on our terminal */
 };
 
-static void add(struct launch_command *command, const char *word) {
+static void launcher_openmpi_add(struct launch_command *command, const char *word) {
         if (command->n_words < LAUNCH_WORDS_MAX - 1)
                 command->words[command->n_words++] = word;
 }
 
 static void add_setting(struct launch_command *command, const char *name, const char *value) {
-        add(command, "--mca");
-        add(command, name);
-        add(command, value);
+        launcher_openmpi_add(command, "--mca");
+        launcher_openmpi_add(command, name);
+        launcher_openmpi_add(command, value);
 }
 
 static int list_hosts(struct launch_command *command, const char *hosts, struct why *why) {
@@ -89,19 +89,19 @@ static int compose(struct launch_command *command, const struct launch_options *
 
         if (r < 0)
                 return r;
-        add(command, "mpirun");
-        add(command, "--map-by");
-        add(command, "ppr:1:node"); /* one process a node, */
-        add(command, "--bind-to");
-        add(command, "none"); /* which has threads: the default is one core */
-        add(command, "--stdin");
-        add(command, "none");
+        launcher_openmpi_add(command, "mpirun");
+        launcher_openmpi_add(command, "--map-by");
+        launcher_openmpi_add(command, "ppr:1:node"); /* one process a node, */
+        launcher_openmpi_add(command, "--bind-to");
+        launcher_openmpi_add(command, "none"); /* which has threads: the default is one core */
+        launcher_openmpi_add(command, "--stdin");
+        launcher_openmpi_add(command, "none");
         for (size_t i = 0; i < ARRAY_SIZE(SETTINGS); i++)
                 add_setting(command, SETTINGS[i].name, SETTINGS[i].value);
         if (geteuid() == 0)
-                add(command, "--allow-run-as-root");
-        add(command, "--host");
-        add(command, command->hosts);
+                launcher_openmpi_add(command, "--allow-run-as-root");
+        launcher_openmpi_add(command, "--host");
+        launcher_openmpi_add(command, command->hosts);
         add_setting(command, "plm_rsh_agent", options->agent[0] ? options->agent : SSH);
         if (options->network[0]) {
                 add_setting(command, "btl_tcp_if_include", options->network);
@@ -109,18 +109,18 @@ static int compose(struct launch_command *command, const struct launch_options *
         }
         if (options->timeout_s > 0) {
                 snprintf(command->timeout, sizeof(command->timeout), "%u", options->timeout_s);
-                add(command, "--timeout");
-                add(command, command->timeout);
+                launcher_openmpi_add(command, "--timeout");
+                launcher_openmpi_add(command, command->timeout);
         }
         for (size_t i = 0; i < ARRAY_SIZE(FORWARDED); i++)
                 if (getenv(FORWARDED[i])) {
-                        add(command, "-x");
-                        add(command, FORWARDED[i]);
+                        launcher_openmpi_add(command, "-x");
+                        launcher_openmpi_add(command, FORWARDED[i]);
                 }
-        add(command, "-x");
-        add(command, LAST_WORD_VARIABLE);
+        launcher_openmpi_add(command, "-x");
+        launcher_openmpi_add(command, LAST_WORD_VARIABLE);
         for (char *const *word = options->arguments; *word; word++)
-                add(command, *word);
+                launcher_openmpi_add(command, *word);
         if (command->n_words == LAUNCH_WORDS_MAX - 1)
                 return why_set(why, -E2BIG, "more than %u words on a command line", LAUNCH_WORDS_MAX);
         command->words[command->n_words] = NULL;

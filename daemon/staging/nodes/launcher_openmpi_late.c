@@ -12,7 +12,7 @@
 
 #define ORTED "orted"
 
-static void closedirp(DIR **folder) {
+static void launcher_openmpi_late_closedirp(DIR **folder) {
         if (*folder)
                 closedir(*folder);
 }
@@ -56,7 +56,7 @@ const char *late_host_of(const char *arguments, size_t n_bytes, const char *host
         return is_agent ? host : NULL;
 }
 
-static uint32_t look_at(const char *children, const char *hosts, char *names, size_t size) {
+static uint32_t launcher_openmpi_late_look_at(const char *children, const char *hosts, char *names, size_t size) {
         uint32_t n_late = 0;
 
         for (const char *place = children; *place;) {
@@ -82,7 +82,7 @@ static uint32_t look_at(const char *children, const char *hosts, char *names, si
 
 /* Any of its threads may have started them. */
 uint32_t late_hosts(pid_t mpirun, const char *hosts, char *names, size_t size) {
-        _cleanup_(closedirp) DIR *tasks = NULL;
+        _cleanup_(launcher_openmpi_late_closedirp) DIR *tasks = NULL;
         struct dirent *task;
         uint32_t n_late = 0;
         char path[320];
@@ -97,7 +97,7 @@ uint32_t late_hosts(pid_t mpirun, const char *hosts, char *names, size_t size) {
                         continue;
                 snprintf(path, sizeof(path), "/proc/%d/task/%s/children", (int)mpirun, task->d_name);
                 if (read_proc(path, children, sizeof(children)) > 0)
-                        n_late += look_at(children, hosts, names, size);
+                        n_late += launcher_openmpi_late_look_at(children, hosts, names, size);
         }
         return n_late;
 }

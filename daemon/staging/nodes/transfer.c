@@ -45,7 +45,7 @@ static void take_standing(const struct rounds *rounds, struct standing *ret_stan
                 memset(ret_standing->missing, 0xff, sizeof(ret_standing->missing));
 }
 
-static int gather(struct rounds *rounds, struct why *why) {
+static int transfer_gather(struct rounds *rounds, struct why *why) {
         struct cluster *cluster = rounds->transfer->options->cluster;
         struct standing mine;
         int r;
@@ -65,7 +65,7 @@ static int gather(struct rounds *rounds, struct why *why) {
 
 /* Large files come in turns, chunk by chunk, a few at a time: the SHA-256 of a file is one stream, so that is what
  * several CPUs can hash side by side. An archive is unpacked while it comes: those come one after the other. */
-static void take_turns(struct rounds *rounds) {
+static void transfer_take_turns(struct rounds *rounds) {
         const struct transfer_options *options = rounds->transfer->options;
         uint32_t n_turns = plan_has_archives(options->plan) ? 1 : TRANSFER_WRITERS;
         struct {
@@ -135,7 +135,7 @@ static int run_window(struct rounds *rounds, struct why *why) {
         for (uint32_t round = 0; round < TRANSFER_ROUNDS; round++) {
                 struct moves moves;
                 uint64_t n_chunks;
-                int r = gather(rounds, why);
+                int r = transfer_gather(rounds, why);
 
                 if (r < 0 || rounds->is_stopping || (round > 0 && !rounds->is_hopeful))
                         return r;
@@ -172,7 +172,7 @@ static int run_windows(struct transfer *transfer, struct why *why) {
                 return why_errno(why, -ENOMEM, "what %u nodes lack", n_nodes);
         for (; rounds.first < n_chunks && r == 0 && !rounds.is_stopping; rounds.first += WINDOW_CHUNKS) {
                 rounds.n = n_chunks - rounds.first < WINDOW_CHUNKS ? n_chunks - rounds.first : WINDOW_CHUNKS;
-                take_turns(&rounds);
+                transfer_take_turns(&rounds);
                 r = run_window(&rounds, why);
         }
         return r;

@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/staging/fetch/http.h"
+#include "daemon/staging/fetch/fetch_http.h"
 #include "daemon/staging/nodes/cluster.h"
 #include "daemon/staging/plan/chunks.h"
 #include "daemon/staging/plan/plan.h"

@@ -250,7 +250,7 @@ static void write_parcel(struct transfer *transfer, struct parcel *parcel) {
         pthread_mutex_unlock(&transfer->lock);
 }
 
-static void *writer_main(void *argument) {
+static void *transfer_carriers_writer_main(void *argument) {
         struct transfer *transfer = argument;
         struct parcel *parcel;
 
@@ -313,7 +313,7 @@ static void init_lock(struct transfer *transfer) {
         TAILQ_INIT(&transfer->to_write);
 }
 
-static void end_threads(struct transfer *transfer) {
+static void transfer_carriers_end_threads(struct transfer *transfer) {
         pthread_mutex_lock(&transfer->lock);
         transfer->is_over = true;
         pthread_cond_broadcast(&transfer->work);
@@ -325,7 +325,7 @@ static void end_threads(struct transfer *transfer) {
 }
 
 /* As many writers as CPUs; two at least, since one may wait for the disk while the other hashes. */
-static int start_threads(struct transfer *transfer) {
+static int transfer_carriers_start_threads(struct transfer *transfer) {
         uint32_t n_writers;
         struct cpus cpus;
         int r = thread_start(&transfer->reader, "peer-reader", reader_main, transfer);
@@ -333,7 +333,7 @@ static int start_threads(struct transfer *transfer) {
         cpus_find(&cpus);
         n_writers = cpus_n_threads(&cpus) > 2 ? cpus_n_threads(&cpus) : 2;
         for (uint32_t i = 0; i < n_writers && i < TRANSFER_WRITERS && r == 0; i++)
-                r = thread_start(&transfer->writers[i], "writer", writer_main, transfer);
+                r = thread_start(&transfer->writers[i], "writer", transfer_carriers_writer_main, transfer);
         return r;
 }
 
@@ -355,7 +355,7 @@ int transfer_start(struct transfer *transfer, uint32_t n_source, struct why *why
                 r = fetcher_start(&fetching, &transfer->fetcher, why);
         }
         if (r == 0) {
-                r = start_threads(transfer);
+                r = transfer_carriers_start_threads(transfer);
                 if (r < 0)
                         why_errno(why, r, "a thread");
         }
@@ -369,7 +369,7 @@ void transfer_stop(struct transfer *transfer) {
         transfer_count(transfer, false);
         pthread_mutex_unlock(&transfer->lock);
         fetcher_stop(transfer->fetcher); /* what is under way becomes ready, cancelled */
-        end_threads(transfer);
+        transfer_carriers_end_threads(transfer);
         free_parcels(transfer);
         pthread_cond_destroy(&transfer->work);
         pthread_cond_destroy(&transfer->changed);

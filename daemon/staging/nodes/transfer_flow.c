@@ -104,7 +104,7 @@ static int start_spreads(struct flow *flow, struct why *why) {
 }
 
 /* What another node could not bring is news here. */
-static void hear(struct flow *flow, const struct parcel *parcel) {
+static void transfer_flow_hear(struct flow *flow, const struct parcel *parcel) {
         struct transfer *transfer = flow->transfer;
 
         if (parcel->head->status == PARCEL_WHOLE)
@@ -140,7 +140,7 @@ static int finish_spreads(struct flow *flow, struct why *why) {
                                 "chunk %llu came instead of %llu: the nodes run different versions of dataloaderd-stage",
                                 (unsigned long long)parcel->head->chunk,
                                 (unsigned long long)flow->move->routes[parcel->idx_route].chunk);
-                hear(flow, parcel);
+                transfer_flow_hear(flow, parcel);
                 parcel_deliver(flow->transfer, parcel);
         }
         return n;
@@ -160,7 +160,7 @@ static bool is_origin_asked(const struct flow *flow) {
 }
 
 /* The cluster's word, now and then, with the lock open. */
-static int look(struct flow *flow, struct why *why) {
+static int transfer_flow_look(struct flow *flow, struct why *why) {
         struct transfer *transfer = flow->transfer;
         uint64_t now_ns = clock_now_ns();
         int r;
@@ -197,7 +197,7 @@ static int carry(struct flow *flow, struct why *why) {
         int r;
 
         while (flow->next_spread < flow->end || flow->n_spreading > 0) {
-                r = look(flow, why);
+                r = transfer_flow_look(flow, why);
                 if (r < 0)
                         return r;
                 bring(flow);
@@ -212,7 +212,7 @@ static int carry(struct flow *flow, struct why *why) {
         }
         /* The writer may still be at it; and what is still being fetched lies in our memory. */
         while (!put_away_brought(flow) || transfer->n_writing > 0) {
-                r = look(flow, why);
+                r = transfer_flow_look(flow, why);
                 if (r < 0)
                         return r;
                 if (transfer->is_stopping && transfer->fetcher && !TAILQ_EMPTY(&flow->brought)) {

@@ -11,7 +11,7 @@
 
 #include "daemon/base/queue.h"
 #include "daemon/staging/fetch/fetch.h"
-#include "daemon/staging/nodes/moves.h"
+#include "daemon/staging/nodes/nodes_moves.h"
 #include "daemon/staging/nodes/transfer.h"
 
 enum parcel_status {

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "daemon/base/work/crew.h"
-#include "daemon/staging/origin/private.h"
-#include "daemon/staging/origin/reach.h"
+#include "daemon/staging/origin/origin_private.h"
+#include "daemon/staging/origin/origin_reach.h"
 #include "daemon/staging/origin/url_list.h"
 #include "proto/base/cleanup.h"
 
@@ -51,7 +51,7 @@ static void note_failure(struct lookers *lookers, uint64_t idx, int result, cons
         lookers->stop = true;
 }
 
-static int look(struct lookers *lookers, uint64_t idx, struct why *why) {
+static int list_look(struct lookers *lookers, uint64_t idx, struct why *why) {
         const char *url = lookers->list->items[idx].url;
         struct http_facts facts;
         struct url address;
@@ -70,7 +70,7 @@ static int look(struct lookers *lookers, uint64_t idx, struct why *why) {
         return known ? 0 : -ENOMEM;
 }
 
-static void look_on(void *userdata) {
+static void list_look_on(void *userdata) {
         struct lookers *lookers = userdata;
 
         while (!lookers->stop) {
@@ -80,7 +80,7 @@ static void look_on(void *userdata) {
 
                 if (idx >= lookers->list->n_items)
                         break;
-                r = look(lookers, idx, &why);
+                r = list_look(lookers, idx, &why);
                 if (r < 0)
                         note_failure(lookers, idx, r, &why);
                 lookers->n_done++;
@@ -88,7 +88,7 @@ static void look_on(void *userdata) {
 }
 
 /* Reports the progress, and stops the threads when the run is cancelled. */
-static void on_tick(void *userdata) {
+static void list_on_tick(void *userdata) {
         struct lookers *lookers = userdata;
 
         struct why why;
@@ -98,7 +98,7 @@ static void on_tick(void *userdata) {
                 note_failure(lookers, 0, r, &why);
 }
 
-static int look_at_all(struct lookers *lookers, struct why *why) {
+static int list_look_at_all(struct lookers *lookers, struct why *why) {
         struct origin_run *run = lookers->run;
         uint64_t n_threads = run->options->n_connections ? run->options->n_connections : THREADS_DEFAULT;
         int r;
@@ -107,7 +107,7 @@ static int look_at_all(struct lookers *lookers, struct why *why) {
                 n_threads = CREW_MAX;
         if (n_threads > lookers->list->n_items)
                 n_threads = lookers->list->n_items;
-        r = crew_run("survey", (uint32_t)n_threads, look_on, TICK_NS, on_tick, lookers);
+        r = crew_run("survey", (uint32_t)n_threads, list_look_on, TICK_NS, list_on_tick, lookers);
         if (r < 0)
                 return why_errno(why, r, "%s: no thread to ask with", run->shown);
         return lookers->result < 0 ? why_set(why, lookers->result, "%s", lookers->why.text) : 0;
@@ -130,7 +130,7 @@ static int add_all(const struct lookers *lookers, struct why *why) {
         return r;
 }
 
-static int survey(struct origin_run *run, const struct url_list *list, struct why *why) {
+static int list_survey(struct origin_run *run, const struct url_list *list, struct why *why) {
         struct lookers lookers = { .run = run, .list = list, .facts = calloc(list->n_items, sizeof(struct fact)) };
         int r;
 
@@ -138,7 +138,7 @@ static int survey(struct origin_run *run, const struct url_list *list, struct wh
                 return -ENOMEM;
         pthread_mutex_init(&lookers.lock, NULL);
 
-        r = look_at_all(&lookers, why);
+        r = list_look_at_all(&lookers, why);
         if (r == 0)
                 r = add_all(&lookers, why);
 
@@ -177,7 +177,7 @@ int origin_list(struct origin_run *run, struct why *why) {
                 return r;
         r = check_reach(run, &list, why);
         if (r == 0)
-                r = survey(run, &list, why);
+                r = list_survey(run, &list, why);
         url_list_fini(&list);
         return r;
 }

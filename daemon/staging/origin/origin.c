@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 
 #include "daemon/base/bytes.h"
-#include "daemon/base/machine/memory.h"
-#include "daemon/staging/fetch/http.h"
-#include "daemon/staging/origin/private.h"
+#include "daemon/base/machine/machine_memory.h"
+#include "daemon/staging/fetch/fetch_http.h"
+#include "daemon/staging/origin/origin_private.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 
@@ -82,7 +82,7 @@ int origin_text(struct origin_run *run, struct http_answer *ret_answer, struct w
 }
 
 /* Puts the origin's name before what is wrong with its files. */
-static int fail(const struct origin_run *run, int error, const struct why *inner, struct why *why) {
+static int origin_fail(const struct origin_run *run, int error, const struct why *inner, struct why *why) {
         return why_set(why, error, "%s: %s", run->shown, error == -ENOMEM ? "no memory" : inner->text);
 }
 
@@ -93,7 +93,7 @@ static int survey(struct origin_run *run, enum origin_kind_of kind, struct plan 
         if (r == 0 && !run->plan) {
                 r = plan_finish(&run->found, &run->plan, &inner);
                 if (r < 0)
-                        fail(run, r, &inner, why);
+                        origin_fail(run, r, &inner, why);
         }
         plan_free(run->found);
         if (r == 0)
@@ -148,7 +148,7 @@ int origin_add(struct origin_run *run, struct plan_file *file, const char *url, 
         file->n_urls = 1;
         file->unpack |= run->unpack && origin_is_archive(file->path);
         r = plan_add(&run->found, file, &inner);
-        return r < 0 ? fail(run, r, &inner, why) : 0;
+        return r < 0 ? origin_fail(run, r, &inner, why) : 0;
 }
 
 /* ---- one document -------------------------------------------------------------------------------------------- */

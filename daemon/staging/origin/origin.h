@@ -19,7 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/staging/fetch/http.h"
+#include "daemon/staging/fetch/fetch_http.h"
 #include "daemon/staging/plan/plan.h"
 #include "proto/base/why.h"
 

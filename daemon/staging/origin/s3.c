@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/staging/origin/private.h"
+#include "daemon/staging/origin/origin_private.h"
 #include "daemon/staging/origin/s3_listing.h"
 #include "proto/base/cleanup.h"
 

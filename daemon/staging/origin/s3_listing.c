@@ -69,7 +69,7 @@ struct parser {
         struct why *why;
 };
 
-static void stop(struct parser *parser, int result) {
+static void s3_listing_stop(struct parser *parser, int result) {
         if (parser->result == 0)
                 parser->result = result;
         XML_StopParser(parser->expat, XML_FALSE);
@@ -85,7 +85,7 @@ static int decode_key(char *key) {
         return url_decode(key, strlen(key), key);
 }
 
-static int take_object(struct parser *parser) {
+static int s3_listing_take_object(struct parser *parser) {
         struct s3_object object = { .key = parser->texts[KEY], .etag = parser->texts[ETAG], .n_bytes = UINT64_MAX };
         const char *size = parser->texts[SIZE];
         char *end;
@@ -107,7 +107,7 @@ static int take_object(struct parser *parser) {
         return parser->object(parser->userdata, &object);
 }
 
-static int take_error(struct parser *parser) {
+static int s3_listing_take_error(struct parser *parser) {
         const char *code = parser->texts[CODE], *advice = "";
         int error = -EPROTO;
 
@@ -122,7 +122,7 @@ static int take_error(struct parser *parser) {
 
 /* ---- expat's callbacks --------------------------------------------------------------------------------------- */
 
-static int field_of(const struct parser *parser) {
+static int s3_listing_field_of(const struct parser *parser) {
         const char *name = parser->names[parser->depth - 1];
         const char *parent = parser->depth > 1 ? parser->names[parser->depth - 2] : "";
 
@@ -132,21 +132,23 @@ static int field_of(const struct parser *parser) {
         return -1;
 }
 
-static void XMLCALL on_begin(void *userdata, const XML_Char *name, const XML_Char **attributes) {
+static void XMLCALL s3_listing_on_begin(void *userdata, const XML_Char *name, const XML_Char **attributes) {
         struct parser *parser = userdata;
 
         if (parser->result < 0)
                 return;
         if (parser->depth == DEPTH_MAX) {
-                stop(parser, why_set(parser->why, -EINVAL, "XML that is nested more than %u deep", DEPTH_MAX));
+                s3_listing_stop(parser,
+                                why_set(parser->why, -EINVAL, "XML that is nested more than %u deep", DEPTH_MAX));
                 return;
         }
         if (parser->depth == 0 && strcmp(name, "ListBucketResult") != 0 && strcmp(name, "Error") != 0) {
-                stop(parser, why_set(parser->why, -EINVAL, "<%s> instead of an object store's listing", name));
+                s3_listing_stop(parser,
+                                why_set(parser->why, -EINVAL, "<%s> instead of an object store's listing", name));
                 return;
         }
         snprintf(parser->names[parser->depth++], sizeof(parser->names[0]), "%s", name);
-        parser->field = field_of(parser);
+        parser->field = s3_listing_field_of(parser);
         parser->n_text = 0;
         if (parser->field >= 0)
                 parser->texts[parser->field][0] = '\0';
@@ -160,8 +162,8 @@ static void XMLCALL on_text(void *userdata, const XML_Char *text, int n_bytes) {
         if (parser->result < 0 || parser->field < 0)
                 return;
         if ((size_t)n_bytes >= TEXT_MAX - parser->n_text) {
-                stop(parser, why_set(parser->why, -EINVAL, "a <%s> of more than %u bytes", FIELDS[parser->field].name,
-                                     TEXT_MAX));
+                s3_listing_stop(parser, why_set(parser->why, -EINVAL, "a <%s> of more than %u bytes",
+                                                FIELDS[parser->field].name, TEXT_MAX));
                 return;
         }
         memcpy(parser->texts[parser->field] + parser->n_text, text, (size_t)n_bytes);
@@ -169,7 +171,7 @@ static void XMLCALL on_text(void *userdata, const XML_Char *text, int n_bytes) {
         parser->texts[parser->field][parser->n_text] = '\0';
 }
 
-static void XMLCALL on_end(void *userdata, const XML_Char *name) {
+static void XMLCALL s3_listing_on_end(void *userdata, const XML_Char *name) {
         struct parser *parser = userdata;
         int r = 0;
 
@@ -178,24 +180,24 @@ static void XMLCALL on_end(void *userdata, const XML_Char *name) {
         parser->field = -1;
         parser->depth--;
         if (parser->depth == 1 && strcmp(name, "Contents") == 0)
-                r = take_object(parser);
+                r = s3_listing_take_object(parser);
         else if (parser->depth == 0 && strcmp(name, "Error") == 0)
-                r = take_error(parser);
+                r = s3_listing_take_error(parser);
         if (r < 0)
-                stop(parser, r);
+                s3_listing_stop(parser, r);
 }
 
 static void XMLCALL on_doctype(void *userdata, const XML_Char *name, const XML_Char *system_id,
                                const XML_Char *public_id, int has_subset) {
         struct parser *parser = userdata;
 
-        stop(parser,
-             why_set(parser->why, -EINVAL, "a document type \"%s\" instead of an object store's listing", name));
+        s3_listing_stop(parser, why_set(parser->why, -EINVAL,
+                                        "a document type \"%s\" instead of an object store's listing", name));
 }
 
 /* ---- the page ------------------------------------------------------------------------------------------------ */
 
-static int run(struct parser *parser, const char *xml, size_t n_bytes) {
+static int s3_listing_run(struct parser *parser, const char *xml, size_t n_bytes) {
         if (n_bytes > INT_MAX)
                 return why_set(parser->why, -EINVAL, "a listing of %zu bytes", n_bytes);
         parser->field = -1;
@@ -204,7 +206,7 @@ static int run(struct parser *parser, const char *xml, size_t n_bytes) {
         if (!parser->expat)
                 return -ENOMEM;
         XML_SetUserData(parser->expat, parser);
-        XML_SetElementHandler(parser->expat, on_begin, on_end);
+        XML_SetElementHandler(parser->expat, s3_listing_on_begin, s3_listing_on_end);
         XML_SetCharacterDataHandler(parser->expat, on_text);
         XML_SetStartDoctypeDeclHandler(parser->expat, on_doctype);
         if (XML_Parse(parser->expat, xml, (int)n_bytes, 1) != XML_STATUS_OK && parser->result == 0)
@@ -226,12 +228,12 @@ int s3_listing_parse(const char *xml, size_t n_bytes, int (*object)(void *userda
         parser->userdata = userdata;
         parser->why = why;
         parser->only_looks = true;
-        r = run(parser, xml, n_bytes);
+        r = s3_listing_run(parser, xml, n_bytes);
         if (r < 0)
                 return r;
         parser->is_encoded = strcmp(parser->texts[ENCODING], "url") == 0;
         parser->only_looks = false;
-        r = run(parser, xml, n_bytes);
+        r = s3_listing_run(parser, xml, n_bytes);
         if (r < 0)
                 return r;
         ret_page->n_objects = parser->n_objects;

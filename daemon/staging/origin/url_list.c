@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/staging/origin/private.h"
+#include "daemon/staging/origin/origin_private.h"
 #include "proto/base/cleanup.h"
 
-static int make_room(struct url_list *list, uint64_t *n_room) {
+static int url_list_make_room(struct url_list *list, uint64_t *n_room) {
         struct url_list_item *items;
 
         if (list->n_items < *n_room)
@@ -50,7 +50,7 @@ static int add_url(struct url_list *list, const char *url, size_t n_bytes, struc
         return 0;
 }
 
-static void trim(const char **text, size_t *n_bytes) {
+static void url_list_trim(const char **text, size_t *n_bytes) {
         while (*n_bytes > 0 && strchr(" \t\r", (*text)[*n_bytes - 1]) && (*text)[*n_bytes - 1])
                 (*n_bytes)--;
         while (*n_bytes > 0 && (**text == ' ' || **text == '\t')) {
@@ -59,7 +59,8 @@ static void trim(const char **text, size_t *n_bytes) {
         }
 }
 
-static int parse_lines(struct url_list *list, const char *text, size_t n_bytes, const char *source, struct why *why) {
+static int url_list_parse_lines(struct url_list *list, const char *text, size_t n_bytes, const char *source,
+                                struct why *why) {
         uint64_t n_lines = 0, n_room = 0;
         const char *end = text + n_bytes;
         struct why inner = { 0 };
@@ -73,10 +74,10 @@ static int parse_lines(struct url_list *list, const char *text, size_t n_bytes, 
 
                 text += n + (newline != NULL);
                 n_lines++;
-                trim(&url, &n);
+                url_list_trim(&url, &n);
                 if (n == 0 || *url == '#')
                         continue;
-                r = make_room(list, &n_room);
+                r = url_list_make_room(list, &n_room);
                 if (r < 0)
                         return r;
                 if (*url == '<' && list->n_items == 0)
@@ -93,7 +94,7 @@ static int parse_lines(struct url_list *list, const char *text, size_t n_bytes, 
 }
 
 /* Removes the folder that all paths begin with. */
-static void shorten(struct url_list *list) {
+static void url_list_shorten(struct url_list *list) {
         const char *first = list->items[0].path;
         const char *slash = strrchr(first, '/');
         size_t n_common = slash ? (size_t)(slash + 1 - first) : 0;
@@ -113,13 +114,13 @@ static void shorten(struct url_list *list) {
 
 int url_list_parse(const char *text, size_t n_bytes, const char *source, struct url_list *ret_list, struct why *why) {
         struct url_list list = { 0 };
-        int r = parse_lines(&list, text, n_bytes, source, why);
+        int r = url_list_parse_lines(&list, text, n_bytes, source, why);
 
         if (r < 0) {
                 url_list_fini(&list);
                 return r;
         }
-        shorten(&list);
+        url_list_shorten(&list);
         *ret_list = list;
         return 0;
 }

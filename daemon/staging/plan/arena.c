@@ -14,7 +14,7 @@ struct plan_arena_block {
 };
 
 /* Each block is twice as large as the one before, so that a plan of three files is small and one of a million quick. */
-static int grow(struct plan_arena *arena, size_t n_wanted) {
+static int arena_grow(struct plan_arena *arena, size_t n_wanted) {
         size_t n_bytes = arena->blocks ? 2 * arena->blocks->n_bytes : BLOCK_MIN;
         struct plan_arena_block *block;
 
@@ -33,11 +33,11 @@ static int grow(struct plan_arena *arena, size_t n_wanted) {
 }
 
 /* From the block's end downward: texts have no gaps between them, and for pointers the address is rounded down. */
-static void *take(struct plan_arena *arena, size_t n_bytes, size_t alignment) {
+static void *arena_take(struct plan_arena *arena, size_t n_bytes, size_t alignment) {
         size_t at;
 
         if (n_bytes > SIZE_MAX / 2 ||
-            ((!arena->blocks || arena->n_left < n_bytes + alignment) && grow(arena, n_bytes + alignment) < 0))
+            ((!arena->blocks || arena->n_left < n_bytes + alignment) && arena_grow(arena, n_bytes + alignment) < 0))
                 return NULL;
         at = (arena->n_left - n_bytes) & ~(alignment - 1);
         arena->n_left = at;
@@ -45,11 +45,11 @@ static void *take(struct plan_arena *arena, size_t n_bytes, size_t alignment) {
 }
 
 void *plan_arena_take(struct plan_arena *arena, size_t n_bytes) {
-        return take(arena, n_bytes, sizeof(void *));
+        return arena_take(arena, n_bytes, sizeof(void *));
 }
 
 char *plan_arena_text(struct plan_arena *arena, const char *text, size_t n_bytes) {
-        char *copy = take(arena, n_bytes + 1, 1);
+        char *copy = arena_take(arena, n_bytes + 1, 1);
 
         if (copy) {
                 memcpy(copy, text, n_bytes);

@@ -27,7 +27,7 @@ static uint64_t n_parts(uint64_t n_bytes) {
 }
 
 /* The chunk of small files that begins with this one: as many neighbours as fit. */
-static struct packed gather(const struct plan *plan, uint64_t idx_file) {
+static struct packed chunks_gather(const struct plan *plan, uint64_t idx_file) {
         struct packed chunk = { .first_file = (uint32_t)idx_file };
         uint64_t n_left = plan_n_files(plan) - idx_file;
 
@@ -42,7 +42,7 @@ static struct packed gather(const struct plan *plan, uint64_t idx_file) {
         return chunk;
 }
 
-static struct packed cut(uint64_t idx_file, uint64_t n_bytes, uint64_t idx_in_file) {
+static struct packed chunks_cut(uint64_t idx_file, uint64_t n_bytes, uint64_t idx_in_file) {
         uint64_t n_left = n_bytes - idx_in_file * CHUNK_BYTES;
 
         return (struct packed){ .first_file = (uint32_t)idx_file,
@@ -52,14 +52,14 @@ static struct packed cut(uint64_t idx_file, uint64_t n_bytes, uint64_t idx_in_fi
 }
 
 /* Goes through the plan. With `list` NULL it only counts, so that counting and filling cannot differ. */
-static uint64_t divide(const struct plan *plan, struct packed *list) {
+static uint64_t chunks_divide(const struct plan *plan, struct packed *list) {
         uint64_t n_chunks = 0;
 
         for (uint64_t i = 0; i < plan_n_files(plan);) {
                 uint64_t n_bytes = plan_file(plan, i)->n_bytes;
 
                 if (n_bytes <= CHUNK_BYTES) {
-                        struct packed chunk = gather(plan, i);
+                        struct packed chunk = chunks_gather(plan, i);
 
                         if (list)
                                 list[n_chunks] = chunk;
@@ -68,7 +68,7 @@ static uint64_t divide(const struct plan *plan, struct packed *list) {
                         continue;
                 }
                 for (uint64_t k = 0; list && k < n_parts(n_bytes); k++)
-                        list[n_chunks + k] = cut(i, n_bytes, k);
+                        list[n_chunks + k] = chunks_cut(i, n_bytes, k);
                 n_chunks += n_parts(n_bytes);
                 i++;
         }
@@ -76,7 +76,7 @@ static uint64_t divide(const struct plan *plan, struct packed *list) {
 }
 
 int chunks_new(const struct plan *plan, struct chunks **ret_chunks) {
-        uint64_t n_chunks = divide(plan, NULL);
+        uint64_t n_chunks = chunks_divide(plan, NULL);
         struct chunks *chunks;
 
         if (n_chunks > (SIZE_MAX - sizeof(*chunks)) / sizeof(chunks->list[0]))
@@ -85,7 +85,7 @@ int chunks_new(const struct plan *plan, struct chunks **ret_chunks) {
         if (!chunks)
                 return -ENOMEM;
         chunks->n_chunks = n_chunks;
-        divide(plan, chunks->list);
+        chunks_divide(plan, chunks->list);
         *ret_chunks = chunks;
         return 0;
 }

@@ -4,12 +4,12 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/staging/plan/names.h"
-#include "daemon/staging/plan/private.h"
+#include "daemon/staging/plan/plan_names.h"
+#include "daemon/staging/plan/plan_private.h"
 #include "proto/base/cleanup.h"
 
 /* Are two folded paths equal, or is one of them a folder of the other? */
-static bool meet(const char *one, size_t n_one, const char *other, size_t n_other) {
+static bool clash_meet(const char *one, size_t n_one, const char *other, size_t n_other) {
         size_t n = n_one < n_other ? n_one : n_other;
 
         return memcmp(one, other, n) == 0 && (n_one == n_other || (n_one > n ? one : other)[n] == '/');
@@ -25,7 +25,7 @@ static int say_clash(const struct plan *plan, uint64_t idx, struct why *why) {
                 const char *other = plan->files[i].path;
                 size_t n_other = plan_path_fold(other, other_folded);
 
-                if (!meet(folded, n, other_folded, n_other))
+                if (!clash_meet(folded, n, other_folded, n_other))
                         continue;
                 if (n != n_other)
                         return why_set(why, -EINVAL, "path \"%s\" is a file, but \"%s\" needs a folder there",

@@ -7,12 +7,12 @@
 #include <string.h>
 #include <wctype.h>
 
-#include "daemon/staging/plan/private.h"
+#include "daemon/staging/plan/plan_private.h"
 #include "proto/base/utf8.h"
 
 #define PART_MAX 255u /* bytes: NAME_MAX of every file system of Linux */
 
-static int refuse(struct why *why, const char *path, size_t n_bytes, const char *what) {
+static int path_refuse(struct why *why, const char *path, size_t n_bytes, const char *what) {
         return why_set(why, -EINVAL, "path \"%.*s\" %s", n_bytes < INT_MAX ? (int)n_bytes : INT_MAX, path, what);
 }
 
@@ -38,7 +38,7 @@ static const char *what_is_wrong_with_part(const char *part, size_t n) {
         return n > PART_MAX ? "has a part of more than 255 bytes" : NULL;
 }
 
-static uint32_t depth_of(const char *path, size_t n_bytes) {
+static uint32_t path_depth_of(const char *path, size_t n_bytes) {
         uint32_t n = 0;
 
         for (size_t i = 0; i < n_bytes; i++)
@@ -53,22 +53,23 @@ int plan_path_check(const char *path, size_t n_bytes, struct why *why) {
         if (n_bytes == 0)
                 return why_set(why, -EINVAL, "path \"\" is empty");
         if (n_bytes >= PATH_MAX)
-                return refuse(why, path, n_bytes, "is longer than paths may be here");
+                return path_refuse(why, path, n_bytes, "is longer than paths may be here");
         wrong = what_is_wrong_with_bytes(path, n_bytes);
         if (wrong)
-                return refuse(why, path, n_bytes, wrong);
+                return path_refuse(why, path, n_bytes, wrong);
         if (path[0] == '/')
-                return refuse(why, path, n_bytes, "is absolute; it must be relative to the dataset's folder");
+                return path_refuse(why, path, n_bytes, "is absolute; it must be relative to the dataset's folder");
         if (n_bytes >= strlen(PLAN_UNFINISHED) && memcmp(path, PLAN_UNFINISHED, strlen(PLAN_UNFINISHED)) == 0)
-                return refuse(why, path, n_bytes, "begins with \"" PLAN_UNFINISHED "\", the name of unfinished files");
-        if (depth_of(path, n_bytes) > PLAN_DEPTH_MAX)
-                return refuse(why, path, n_bytes, "lies in more than 64 folders");
+                return path_refuse(why, path, n_bytes,
+                                   "begins with \"" PLAN_UNFINISHED "\", the name of unfinished files");
+        if (path_depth_of(path, n_bytes) > PLAN_DEPTH_MAX)
+                return path_refuse(why, path, n_bytes, "lies in more than 64 folders");
         for (const char *part = path; part;) {
                 const char *slash = memchr(part, '/', (size_t)(end - part));
 
                 wrong = what_is_wrong_with_part(part, (size_t)((slash ? slash : end) - part));
                 if (wrong)
-                        return refuse(why, path, n_bytes, wrong);
+                        return path_refuse(why, path, n_bytes, wrong);
                 part = slash ? slash + 1 : NULL;
         }
         return 0;
@@ -83,7 +84,7 @@ static void make_locale(void) {
         locale_of_cases = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
 }
 
-static uint32_t fold(uint32_t point) {
+static uint32_t path_fold(uint32_t point) {
         if (point < 0x80)
                 return point >= 'A' && point <= 'Z' ? point + 32 : point;
         pthread_once(&locale_once, make_locale);
@@ -115,7 +116,7 @@ size_t plan_path_fold(const char *path, char ret_folded[PLAN_FOLD_SIZE]) {
                         ret_folded[n_folded++] = path[i++];
                         continue;
                 }
-                n_folded += encode_utf8(fold(point), ret_folded + n_folded);
+                n_folded += encode_utf8(path_fold(point), ret_folded + n_folded);
                 i += n;
         }
         ret_folded[n_folded] = '\0';

@@ -14,7 +14,7 @@ void paths_fini(struct paths *paths) {
 }
 
 /* Opens one part of a path. */
-static int step(int fd, const char *name, bool make) {
+static int paths_step(int fd, const char *name, bool make) {
         int next = openat(fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
         if (next >= 0 || errno != ENOENT || !make)
@@ -25,13 +25,13 @@ static int step(int fd, const char *name, bool make) {
         return next < 0 ? -errno : next;
 }
 
-static int walk(int root_fd, const char *dir, bool make) {
+static int paths_walk(int root_fd, const char *dir, bool make) {
         _cleanup_(closep) int fd = -1;
         char parts[PATH_MAX], *rest = parts, *part;
 
         strcpy(parts, dir);
         while ((part = strsep(&rest, "/"))) {
-                int next = step(fd < 0 ? root_fd : fd, part, make);
+                int next = paths_step(fd < 0 ? root_fd : fd, part, make);
 
                 if (next < 0)
                         return next;
@@ -55,7 +55,7 @@ int paths_folder_of(struct paths *paths, const char *path, bool make, const char
                 return paths->dir_fd;
         memcpy(dir, path, n);
         dir[n] = '\0';
-        fd = walk(paths->root_fd, dir, make);
+        fd = paths_walk(paths->root_fd, dir, make);
         if (fd < 0)
                 return fd;
         paths_fini(paths);

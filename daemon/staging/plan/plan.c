@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "daemon/staging/plan/digest.h"
-#include "daemon/staging/plan/private.h"
+#include "daemon/staging/plan/plan_private.h"
 #include "daemon/staging/record/url.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text.h"
@@ -15,7 +15,7 @@
 
 /* ---- building ------------------------------------------------------------------------------------------------ */
 
-static int check_file(const struct plan_file *file, struct why *why) {
+static int plan_check_file(const struct plan_file *file, struct why *why) {
         struct url address;
         struct why inner = { 0 };
         int r = plan_path_check(file->path, strlen(file->path), why);
@@ -41,7 +41,7 @@ static int check_file(const struct plan_file *file, struct why *why) {
         return 0;
 }
 
-static int make_room(struct plan **begun) {
+static int plan_make_room(struct plan **begun) {
         struct plan *plan = *begun ? *begun : calloc(1, sizeof(*plan));
         struct plan_file *files;
         uint64_t n_room;
@@ -90,9 +90,9 @@ int plan_add(struct plan **begun, const struct plan_file *file, struct why *why)
 
         if (*begun && (*begun)->n_files >= PLAN_FILES_MAX)
                 return why_set(why, -E2BIG, "more than %llu files; pack them into archives", PLAN_FILES_MAX);
-        r = check_file(file, why);
+        r = plan_check_file(file, why);
         if (r == 0)
-                r = make_room(begun);
+                r = plan_make_room(begun);
         if (r < 0)
                 return r;
         plan = *begun;
@@ -109,7 +109,7 @@ static int by_path(const void *left, const void *right) {
 }
 
 /* Frees the room for more files. */
-static void trim(struct plan *plan) {
+static void plan_trim(struct plan *plan) {
         struct plan_file *files = reallocarray(plan->files, plan->n_files, sizeof(*files));
 
         if (files)
@@ -117,7 +117,7 @@ static void trim(struct plan *plan) {
 }
 
 /* Most listings are sorted already. */
-static void sort(struct plan *plan) {
+static void plan_sort(struct plan *plan) {
         for (uint64_t i = 1; i < plan->n_files; i++)
                 if (by_path(&plan->files[i - 1], &plan->files[i]) > 0) {
                         qsort(plan->files, plan->n_files, sizeof(*plan->files), by_path);
@@ -125,7 +125,7 @@ static void sort(struct plan *plan) {
                 }
 }
 
-static int add_up(struct plan *plan, struct why *why) {
+static int plan_add_up(struct plan *plan, struct why *why) {
         for (uint64_t i = 0; i < plan->n_files; i++) {
                 const struct plan_file *file = &plan->files[i];
 
@@ -140,7 +140,7 @@ static int add_up(struct plan *plan, struct why *why) {
 
 /* Of each file: path NUL, size as text NUL, 's' and 32 bytes or 'e' and the ETag NUL or '-', then 'u' or '-': every
  * part says where it ends, so no two plans are hashed as the same bytes. */
-static void hash_file(struct sha256 *sha, const struct plan_file *file) {
+static void plan_hash_file(struct sha256 *sha, const struct plan_file *file) {
         char size[24];
         int n = snprintf(size, sizeof(size), "%llu", (unsigned long long)file->n_bytes);
 
@@ -186,7 +186,7 @@ static int hash(struct plan *plan) {
         if (r < 0)
                 return r;
         for (uint64_t i = 0; i < plan->n_files; i++)
-                hash_file(&sha, &plan->files[i]);
+                plan_hash_file(&sha, &plan->files[i]);
         sha256_end(&sha, digest);
         sha256_text(digest, plan->digest);
         hash_state(plan, &sha);
@@ -200,9 +200,9 @@ int plan_finish(struct plan **begun, struct plan **ret_plan, struct why *why) {
 
         if (!plan || plan->n_files == 0)
                 return why_set(why, -EINVAL, "it has no files");
-        trim(plan);
-        sort(plan);
-        r = add_up(plan, why);
+        plan_trim(plan);
+        plan_sort(plan);
+        r = plan_add_up(plan, why);
         if (r == 0)
                 r = plan_check_clashes(plan, why);
         if (r == 0)

@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/staging/record/place.h"
+#include "daemon/staging/record/record_place.h"
 #include "proto/base/why.h"
 
 #define PLAN_FILES_MAX    (1ull << 32) /* far above any folder tree that is read file by file */

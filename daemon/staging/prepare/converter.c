@@ -55,8 +55,8 @@ const char *converted_suffix(enum converted kind) {
 
 /* ---- its life -------------------------------------------------------------------------------------------------- */
 
-static int set_up(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attributes, const struct converter_job *job,
-                  int out_fd, int err_fd) {
+static int converter_set_up(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attributes,
+                            const struct converter_job *job, int out_fd, int err_fd) {
         sigset_t none, all;
         int error;
 
@@ -80,7 +80,7 @@ static int set_up(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attrib
 }
 
 /* Our environment and the file's name. The array is the caller's (free), its texts are not. */
-static char **make_environment(char *file_text) {
+static char **converter_make_environment(char *file_text) {
         size_t n = 0;
         char **variables;
 
@@ -97,7 +97,7 @@ static char **make_environment(char *file_text) {
         return variables;
 }
 
-static int spawn(struct converter *converter, int out_fd, int err_fd) {
+static int converter_spawn(struct converter *converter, int out_fd, int err_fd) {
         const struct converter_job *job = converter->job;
         char file_text[2 * PATH_MAX + 32];
         _cleanup_(freep) char **variables = NULL;
@@ -108,14 +108,14 @@ static int spawn(struct converter *converter, int out_fd, int err_fd) {
         if (snprintf(file_text, sizeof(file_text), "DATALOADERD_FILE=%s/%s", job->folder, job->path) >=
             (int)sizeof(file_text))
                 return -ENAMETOOLONG;
-        variables = make_environment(file_text);
+        variables = converter_make_environment(file_text);
         if (!variables || posix_spawn_file_actions_init(&actions) != 0)
                 return -ENOMEM;
         if (posix_spawnattr_init(&attributes) != 0) {
                 posix_spawn_file_actions_destroy(&actions);
                 return -ENOMEM;
         }
-        r = set_up(&actions, &attributes, job, out_fd, err_fd);
+        r = converter_set_up(&actions, &attributes, job, out_fd, err_fd);
         if (r == 0)
                 r = -posix_spawnp(&converter->pid, job->words[0], &actions, &attributes, (char *const *)job->words,
                                   variables);
@@ -124,7 +124,7 @@ static int spawn(struct converter *converter, int out_fd, int err_fd) {
         return r;
 }
 
-static int start(struct converter *converter) {
+static int converter_start(struct converter *converter) {
         int out[2], err[2], r;
 
         if (pipe2(out, O_CLOEXEC) < 0)
@@ -138,7 +138,7 @@ static int start(struct converter *converter) {
         converter->err_fd = err[0];
         fcntl(out[0], F_SETPIPE_SZ, PIPE_BYTES); /* refused to users who have many pipes: then it is slower */
         fcntl(err[0], F_SETFL, O_NONBLOCK);
-        r = spawn(converter, out[1], err[1]);
+        r = converter_spawn(converter, out[1], err[1]);
         close(out[1]);
         close(err[1]);
         converter->moved_ns = clock_now_ns();
@@ -146,14 +146,14 @@ static int start(struct converter *converter) {
 }
 
 /* Its status is not fetched yet, so its number, which is that of the group, belongs to nobody else. */
-static bool has_ended(const struct converter *converter) {
+static bool converter_has_ended(const struct converter *converter) {
         siginfo_t info = { 0 };
 
         return waitid(P_PID, (id_t)converter->pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid != 0;
 }
 
 /* Whatever it left behind is in its group. Returns 0 with its status, or an errno if that is not known. */
-static int reap(struct converter *converter, int *ret_status) {
+static int converter_reap(struct converter *converter, int *ret_status) {
         int r = 0;
 
         kill(-converter->pid, SIGKILL);
@@ -163,19 +163,19 @@ static int reap(struct converter *converter, int *ret_status) {
         return r;
 }
 
-static void kill_all(struct converter *converter) {
+static void converter_kill_all(struct converter *converter) {
         uint64_t end_ns = clock_now_ns() + GRACE_NS;
         int status;
 
         kill(-converter->pid, SIGTERM);
-        while (!has_ended(converter) && clock_now_ns() < end_ns)
+        while (!converter_has_ended(converter) && clock_now_ns() < end_ns)
                 poll(NULL, 0, 10);
-        reap(converter, &status);
+        converter_reap(converter, &status);
 }
 
-static void stop(struct converter *converter) {
+static void converter_stop(struct converter *converter) {
         if (converter->pid > 0)
-                kill_all(converter);
+                converter_kill_all(converter);
         closep(&converter->out_fd);
         closep(&converter->err_fd);
         free(converter->buffer);
@@ -197,7 +197,7 @@ static void hear_byte(struct converter *converter, char byte) {
         converter->words[converter->n_words] = '\0';
 }
 
-static void hear(struct converter *converter) {
+static void converter_hear(struct converter *converter) {
         char text[4096];
         ssize_t n = read(converter->err_fd, text, sizeof(text));
 
@@ -214,7 +214,7 @@ static void hear(struct converter *converter) {
 
 /* ---- what it writes -------------------------------------------------------------------------------------------- */
 
-static int write_all(const struct converter *converter, size_t n, struct why *why) {
+static int converter_write_all(const struct converter *converter, size_t n, struct why *why) {
         for (size_t done = 0; done < n;) {
                 ssize_t r = write(converter->job->out_fd, converter->buffer + done, n - done);
 
@@ -228,7 +228,7 @@ static int write_all(const struct converter *converter, size_t n, struct why *wh
 }
 
 /* Returns 0 as well at the end: then out_fd is -1. */
-static int take(struct converter *converter, struct why *why) {
+static int converter_take(struct converter *converter, struct why *why) {
         const struct converter_job *job = converter->job;
         ssize_t n = read(converter->out_fd, converter->buffer, PIPE_BYTES);
         int r;
@@ -249,7 +249,7 @@ static int take(struct converter *converter, struct why *why) {
                 converter->head[converter->n_bytes + i] = converter->buffer[i];
         converter->n_bytes += (uint64_t)n;
         converter->last_byte = converter->buffer[n - 1];
-        r = write_all(converter, (size_t)n, why);
+        r = converter_write_all(converter, (size_t)n, why);
         converter->moved_ns = clock_now_ns(); /* the disk's time is not the command's */
         return r;
 }
@@ -266,7 +266,7 @@ static int check_time(const struct converter *converter, struct why *why) {
         return 0;
 }
 
-static int take_all(struct converter *converter, struct why *why) {
+static int converter_take_all(struct converter *converter, struct why *why) {
         int r = 0;
 
         while (r == 0 && converter->out_fd >= 0) {
@@ -278,9 +278,9 @@ static int take_all(struct converter *converter, struct why *why) {
                 if (poll(fds, 2, LOOK_MS) < 0 && errno != EINTR)
                         return why_errno(why, -errno, "%s: the pipe of its command", converter->job->path);
                 if (fds[1].revents)
-                        hear(converter);
+                        converter_hear(converter);
                 if (fds[0].revents)
-                        r = take(converter, why);
+                        r = converter_take(converter, why);
                 if (r == 0)
                         r = check_time(converter, why);
         }
@@ -288,10 +288,10 @@ static int take_all(struct converter *converter, struct why *why) {
 }
 
 /* It may close its output long before it ends. */
-static int wait_for_end(struct converter *converter, int *ret_status, struct why *why) {
+static int converter_wait_for_end(struct converter *converter, int *ret_status, struct why *why) {
         int r = 0;
 
-        while (!has_ended(converter)) {
+        while (!converter_has_ended(converter)) {
                 struct pollfd fd = { .fd = converter->err_fd, .events = POLLIN };
 
                 r = check_time(converter, why);
@@ -299,11 +299,11 @@ static int wait_for_end(struct converter *converter, int *ret_status, struct why
                         return r;
                 poll(&fd, 1, 10);
                 if (fd.revents)
-                        hear(converter);
+                        converter_hear(converter);
         }
         for (unsigned i = 0; i < HEAR_MAX && converter->err_fd >= 0; i++) /* what is left in the pipe */
-                hear(converter);
-        r = reap(converter, ret_status);
+                converter_hear(converter);
+        r = converter_reap(converter, ret_status);
         return r < 0 ? why_errno(why, r, "%s: how its command ended", converter->job->path) : 0;
 }
 
@@ -326,7 +326,7 @@ static bool is_tfrecord(const uint8_t *head) {
         return le32(head + 8) == crc32c_masked(crc32c(head, 8));
 }
 
-static bool is_blank(uint8_t byte) {
+static bool converter_is_blank(uint8_t byte) {
         return byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n';
 }
 
@@ -348,7 +348,7 @@ static int tell_kind(const struct converter *converter, enum converted *ret_kind
         else if (n >= 4 && memcmp(head, "PK\3\4", 4) == 0)
                 *ret_kind = CONVERTED_NPZ;
         else {
-                while (i < n && is_blank(head[i]))
+                while (i < n && converter_is_blank(head[i]))
                         i++;
                 if (i == n || head[i] != '{')
                         return why_set(
@@ -368,17 +368,17 @@ int converter_run(const struct converter_job *job, enum converted *ret_kind, str
         int r, status = 0;
 
         converter.buffer = malloc(PIPE_BYTES);
-        r = converter.buffer ? start(&converter) : -ENOMEM;
+        r = converter.buffer ? converter_start(&converter) : -ENOMEM;
         if (r < 0)
                 why_errno(why, r, "%s: the program %s cannot be started", job->path, job->words[0]);
         if (r == 0)
-                r = take_all(&converter, why);
+                r = converter_take_all(&converter, why);
         if (r == 0)
-                r = wait_for_end(&converter, &status, why);
+                r = converter_wait_for_end(&converter, &status, why);
         if (r == 0)
                 r = tell_status(&converter, status, why);
         if (r == 0)
                 r = tell_kind(&converter, ret_kind, why);
-        stop(&converter);
+        converter_stop(&converter);
         return r;
 }

@@ -16,14 +16,14 @@ struct encoder {
                                            * used one would code with the tables of the picture before */
         struct jpeg_error_mgr errors;
         struct jpeg_file file;
-        jmp_buf give_up; /* where on_error() goes; set by each entry point */
+        jmp_buf give_up; /* where encoder_on_error() goes; set by each entry point */
         int error;       /* negative errno that goes with the message */
         char message[JMSG_LENGTH_MAX];
 };
 
 /* ---- callbacks of the library -------------------------------------------------------------------------------- */
 
-static void on_error(j_common_ptr jpeg) {
+static void encoder_on_error(j_common_ptr jpeg) {
         struct encoder *encoder = jpeg->client_data;
 
         jpeg->err->format_message(jpeg, encoder->message);
@@ -31,16 +31,16 @@ static void on_error(j_common_ptr jpeg) {
         longjmp(encoder->give_up, 1);
 }
 
-static void on_message(j_common_ptr jpeg, int level) {
+static void encoder_on_message(j_common_ptr jpeg, int level) {
         (void)jpeg;
         (void)level;
 }
 
-static void on_output(j_common_ptr jpeg) {
+static void encoder_on_output(j_common_ptr jpeg) {
         (void)jpeg;
 }
 
-static void on_no_room(j_compress_ptr jpeg, int error, size_t n_bytes) {
+static void encoder_on_no_room(j_compress_ptr jpeg, int error, size_t n_bytes) {
         struct encoder *encoder = jpeg->client_data;
 
         snprintf(encoder->message, sizeof(encoder->message), "no memory for a file of more than %zu bytes", n_bytes);
@@ -56,11 +56,11 @@ int encoder_new(struct encoder **ret_encoder) {
         if (!encoder)
                 return -ENOMEM;
         encoder->jpeg.err = jpeg_std_error(&encoder->errors);
-        encoder->errors.error_exit = on_error;
-        encoder->errors.emit_message = on_message;
-        encoder->errors.output_message = on_output;
+        encoder->errors.error_exit = encoder_on_error;
+        encoder->errors.emit_message = encoder_on_message;
+        encoder->errors.output_message = encoder_on_output;
         encoder->jpeg.client_data = encoder;
-        jpeg_file_init(&encoder->file, SIZE_MAX, on_no_room);
+        jpeg_file_init(&encoder->file, SIZE_MAX, encoder_on_no_room);
         *ret_encoder = encoder;
         return 0;
 }
@@ -77,7 +77,7 @@ void encoder_free(struct encoder *encoder) {
         free(encoder);
 }
 
-static int fail(struct encoder *encoder, struct why *why) {
+static int encoder_fail(struct encoder *encoder, struct why *why) {
         encoder_forget(encoder);
         return why_set(why, encoder->error, "encoding as JPEG: %s", encoder->message);
 }
@@ -94,7 +94,7 @@ int encoder_begin(struct encoder *encoder, uint32_t width, uint32_t height, uint
         assert(width > 0 && width <= ENCODER_SIDE_MAX && height > 0 && height <= ENCODER_SIDE_MAX);
         encoder_forget(encoder);
         if (setjmp(encoder->give_up))
-                return fail(encoder, why);
+                return encoder_fail(encoder, why);
 
         jpeg_create_compress(jpeg); /* keeps err and client_data */
         jpeg->dest = &encoder->file.manager;
@@ -114,7 +114,7 @@ int encoder_feed(struct encoder *encoder, const struct view *rows, struct why *w
 
         assert(rows->width == jpeg->image_width && rows->height <= jpeg->image_height - jpeg->next_scanline);
         if (setjmp(encoder->give_up))
-                return fail(encoder, why);
+                return encoder_fail(encoder, why);
         for (uint32_t y = 0; y < rows->height; y++) {
                 JSAMPROW row = (JSAMPROW)(uintptr_t)(rows->pixels + y * rows->stride); /* only read */
 
@@ -125,7 +125,7 @@ int encoder_feed(struct encoder *encoder, const struct view *rows, struct why *w
 
 int encoder_end(struct encoder *encoder, struct block *ret_file, size_t *ret_n_bytes, struct why *why) {
         if (setjmp(encoder->give_up))
-                return fail(encoder, why);
+                return encoder_fail(encoder, why);
         jpeg_finish_compress(&encoder->jpeg);
         jpeg_destroy_compress(&encoder->jpeg);
         jpeg_file_take(&encoder->file, ret_file, ret_n_bytes);

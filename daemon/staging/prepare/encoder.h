@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "daemon/base/box.h"
-#include "daemon/staging/prepare/block.h"
+#include "daemon/staging/prepare/prepare_block.h"
 #include "proto/base/why.h"
 
 #define ENCODER_SIDE_MAX         65500u     /* pixels a side: libjpeg's JPEG_MAX_DIMENSION */

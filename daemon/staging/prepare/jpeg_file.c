@@ -3,7 +3,7 @@
 #include <errno.h>
 
 /* Room for more; `n_bytes` are there. */
-static void make_room(j_compress_ptr jpeg, size_t n_bytes) {
+static void jpeg_file_make_room(j_compress_ptr jpeg, size_t n_bytes) {
         struct jpeg_file *file = (struct jpeg_file *)jpeg->dest;
         size_t n = n_bytes < file->most_bytes / 2 ? 2 * n_bytes : file->most_bytes;
 
@@ -17,19 +17,19 @@ static void make_room(j_compress_ptr jpeg, size_t n_bytes) {
         file->manager.free_in_buffer = file->block.capacity - n_bytes;
 }
 
-static void on_begin(j_compress_ptr jpeg) {
-        make_room(jpeg, 0);
+static void jpeg_file_on_begin(j_compress_ptr jpeg) {
+        jpeg_file_make_room(jpeg, 0);
 }
 
 /* The library calls it when all of the room is used, whatever the manager says. */
 static boolean on_full(j_compress_ptr jpeg) {
         struct jpeg_file *file = (struct jpeg_file *)jpeg->dest;
 
-        make_room(jpeg, file->block.capacity);
+        jpeg_file_make_room(jpeg, file->block.capacity);
         return TRUE;
 }
 
-static void on_end(j_compress_ptr jpeg) {
+static void jpeg_file_on_end(j_compress_ptr jpeg) {
         struct jpeg_file *file = (struct jpeg_file *)jpeg->dest;
 
         file->n_bytes = jpeg_file_written(file);
@@ -38,7 +38,9 @@ static void on_end(j_compress_ptr jpeg) {
 void jpeg_file_init(struct jpeg_file *file, size_t most_bytes,
                     void (*refuse)(j_compress_ptr jpeg, int error, size_t n_bytes)) {
         *file = (struct jpeg_file){
-                .manager = { .init_destination = on_begin, .empty_output_buffer = on_full, .term_destination = on_end },
+                .manager = { .init_destination = jpeg_file_on_begin,
+                             .empty_output_buffer = on_full,
+                             .term_destination = jpeg_file_on_end },
                 .most_bytes = most_bytes,
                 .refuse = refuse,
         };

@@ -6,7 +6,7 @@
 
 #include <jpeglib.h>
 
-#include "daemon/staging/prepare/block.h"
+#include "daemon/staging/prepare/prepare_block.h"
 
 #define JPEG_FILE_FIRST_BYTES (64u << 10) /* of its memory: most pictures fit, the others double it */
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "daemon/augment/crop.h"
-#include "daemon/augment/resize/resize.h"
+#include "daemon/augment/resize/resample.h"
 #include "daemon/base/bytes.h"
 #include "daemon/decode/decode.h"
 #include "daemon/staging/prepare/encoder.h"
@@ -89,7 +89,7 @@ int maker_new(const struct steps *steps, struct maker **ret_maker, struct why *w
 
 /* A large picture must not cost memory for good: what the next one needs is made anew. Measured with eight workers and
  * pictures of 5 Mpixel in several scans: 120 MiB at most, 197 without the trim. */
-static int settle(struct maker *maker, uint64_t n_bytes_taken, struct why *why) {
+static int maker_settle(struct maker *maker, uint64_t n_bytes_taken, struct why *why) {
         if (n_bytes_taken >= TRIM_FROM)
                 malloc_trim(0);
         if (decoder_scratch_bytes(maker->decoder) + resizer_bytes(maker->resizer) + maker->pixels.capacity <=
@@ -129,7 +129,7 @@ static uint64_t resizing_need(const struct making *making) {
                64ull * (making->width + making->height);
 }
 
-static uint64_t count_need(const struct making *making) {
+static uint64_t maker_count_need(const struct making *making) {
         struct box whole = { 0, 0, making->width, making->height };
         uint64_t n_bytes = decoder_need(making->maker->decoder, &whole);
 
@@ -139,7 +139,7 @@ static uint64_t count_need(const struct making *making) {
 }
 
 /* Rows come from the top, for the first time or again. */
-static int on_begin(void *userdata, struct why *why) {
+static int maker_on_begin(void *userdata, struct why *why) {
         struct making *making = userdata;
         struct maker *maker = making->maker;
         struct resize_job job = {
@@ -159,7 +159,7 @@ static int on_begin(void *userdata, struct why *why) {
                              new_stride(making), why);
 }
 
-static int on_rows(void *userdata, const struct view *rows, struct why *why) {
+static int maker_on_rows(void *userdata, const struct view *rows, struct why *why) {
         struct making *making = userdata;
 
         if (making->job->is_cancelled(making->job->userdata))
@@ -185,7 +185,7 @@ static int encode_resized(struct making *making, struct why *why) {
 }
 
 /* What can be said against it before it is decoded. */
-static int check_size(const struct making *making, uint64_t n_bytes, struct why *why) {
+static int maker_check_size(const struct making *making, uint64_t n_bytes, struct why *why) {
         char text[BYTES_TEXT_MAX], limit[BYTES_TEXT_MAX];
 
         if (making->new_width > ENCODER_SIDE_MAX || making->new_height > ENCODER_SIDE_MAX)
@@ -202,12 +202,12 @@ static int check_size(const struct making *making, uint64_t n_bytes, struct why 
 
 static int make(struct making *making, struct block *ret_file, size_t *ret_n_bytes, struct why *why) {
         struct maker *maker = making->maker;
-        struct row_sink sink = { .begin = on_begin, .take = on_rows, .userdata = making };
+        struct row_sink sink = { .begin = maker_on_begin, .take = maker_on_rows, .userdata = making };
         struct box whole = { 0, 0, making->width, making->height };
-        uint64_t need = count_need(making);
+        uint64_t need = maker_count_need(making);
         int r;
 
-        r = check_size(making, need, why);
+        r = maker_check_size(making, need, why);
         if (r < 0)
                 return r;
         making->need = need;
@@ -221,7 +221,7 @@ static int make(struct making *making, struct block *ret_file, size_t *ret_n_byt
 }
 
 /* Resizes and encodes, as far as that is asked for. */
-static int encode(struct making *making, struct block *ret_file, size_t *ret_n_bytes, struct why *why) {
+static int maker_encode(struct making *making, struct block *ret_file, size_t *ret_n_bytes, struct why *why) {
         struct maker *maker = making->maker;
         struct image_info info;
         int r;
@@ -291,10 +291,10 @@ int maker_make(struct maker *maker, const struct maker_job *job, struct block *r
         size_t n_bytes = 0;
         int r, r_settle;
 
-        r = encode(&making, &file, &n_bytes, why);
+        r = maker_encode(&making, &file, &n_bytes, why);
         if (maker->transcoder && (r == 0 || r == MAKER_AS_IT_IS))
                 r = transcode(&making, r == 0, &file, &n_bytes, why);
-        r_settle = settle(maker, making.need, why);
+        r_settle = maker_settle(maker, making.need, why);
         if (r_settle < 0) {
                 block_free(&file);
                 return r_settle;

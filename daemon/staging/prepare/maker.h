@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/staging/prepare/block.h"
-#include "daemon/staging/record/steps.h"
+#include "daemon/staging/prepare/prepare_block.h"
+#include "daemon/staging/record/record_steps.h"
 #include "proto/base/why.h"
 
 /* Positive outcomes of maker_make(): pack the sample's own bytes. */

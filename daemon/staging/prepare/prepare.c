@@ -14,8 +14,8 @@
 #include "daemon/data/format.h"
 #include "daemon/data/formats/shard.h"
 #include "daemon/staging/prepare/maker.h"
+#include "daemon/staging/prepare/prepare_shards.h"
 #include "daemon/staging/prepare/sample_reader.h"
-#include "daemon/staging/prepare/shards.h"
 #include "daemon/staging/prepare/window.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
@@ -47,13 +47,13 @@ struct run {
         } workers[WORKERS_MAX];
 };
 
-static bool is_cancelled(const struct run *run) {
+static bool prepare_is_cancelled(const struct run *run) {
         return run->options->cancel && atomic_load_explicit(run->options->cancel, memory_order_relaxed);
 }
 
 /* ---- workers ------------------------------------------------------------------------------------------------- */
 
-static uint64_t sample_of(const struct run *run, uint64_t position) {
+static uint64_t prepare_sample_of(const struct run *run, uint64_t position) {
         uint64_t low = 0, high = run->shards.n_runs;
 
         while (high - low > 1) {
@@ -76,11 +76,11 @@ static int on_pay(void *userdata, uint64_t n_bytes) {
 static bool on_ask_cancelled(void *userdata) {
         struct worker *worker = userdata;
 
-        return is_cancelled(worker->run) || window_is_stopped(&worker->run->window);
+        return prepare_is_cancelled(worker->run) || window_is_stopped(&worker->run->window);
 }
 
 /* Makes something of the bytes in result->block, or leaves them. */
-static int make(struct worker *worker, uint64_t sample, struct window_result *result) {
+static int prepare_make(struct worker *worker, uint64_t sample, struct window_result *result) {
         struct maker_job job = {
                 .bytes = result->block.bytes,
                 .n_bytes = result->n_bytes,
@@ -104,9 +104,9 @@ static int make(struct worker *worker, uint64_t sample, struct window_result *re
         return r < 0 ? r : 0;
 }
 
-static void work(struct worker *worker) {
+static void prepare_work(struct worker *worker) {
         struct run *run = worker->run;
-        uint64_t sample = sample_of(run, worker->position);
+        uint64_t sample = prepare_sample_of(run, worker->position);
         struct window_result result = {};
         struct extent place;
         int r;
@@ -117,18 +117,18 @@ static void work(struct worker *worker) {
         result.n_bytes = place.length;
         r = sample_reader_read(&run->reader, sample, &result.block, &result.why);
         if (r == 0 && worker->maker)
-                r = make(worker, sample, &result);
+                r = prepare_make(worker, sample, &result);
         if (r < 0)
                 block_free(&result.block);
         result.error = r;
         window_finish(&run->window, worker->position, &result);
 }
 
-static void *worker_main(void *argument) {
+static void *prepare_worker_main(void *argument) {
         struct worker *worker = argument;
 
         while (window_take(&worker->run->window, &worker->position))
-                work(worker);
+                prepare_work(worker);
         return NULL;
 }
 
@@ -157,7 +157,7 @@ static int start_worker(struct run *run, struct why *why) {
                         return r;
         }
         snprintf(name, sizeof(name), "prepare-%u", run->n_workers);
-        r = thread_start(&worker->thread, name, worker_main, worker);
+        r = thread_start(&worker->thread, name, prepare_worker_main, worker);
         if (r < 0) {
                 maker_free(TAKE_PTR(worker->maker));
                 return why_errno(why, r, "cannot start a thread that prepares samples");
@@ -167,7 +167,7 @@ static int start_worker(struct run *run, struct why *why) {
 }
 
 /* A limit on threads may leave us with fewer than we wanted; one is enough. */
-static int start_workers(struct run *run, struct why *why) {
+static int prepare_start_workers(struct run *run, struct why *why) {
         uint32_t n = choose_n_workers(run);
         int r = 0;
 
@@ -186,7 +186,7 @@ static void stop_workers(struct run *run) {
 
 /* ---- the packer: a shard ------------------------------------------------------------------------------------- */
 
-static void tell_progress(struct run *run, bool is_end) {
+static void prepare_tell_progress(struct run *run, bool is_end) {
         uint64_t now = clock_now_ns();
 
         if (!run->options->progress || (!is_end && now - run->told_ns < PROGRESS_NS))
@@ -197,12 +197,12 @@ static void tell_progress(struct run *run, bool is_end) {
 
 static int wait_next(struct run *run, struct window_result **ret_result) {
         for (;;) {
-                if (is_cancelled(run))
+                if (prepare_is_cancelled(run))
                         return -ECANCELED;
                 *ret_result = window_next(&run->window, CANCEL_MS);
                 if (*ret_result)
                         return 0;
-                tell_progress(run, false);
+                prepare_tell_progress(run, false);
         }
 }
 
@@ -234,7 +234,7 @@ static int pack_sample(struct run *run, struct shard_writer *writer, uint64_t sa
                 note_kept(run, path, &result->why);
         run->report.n_samples++;
         window_packed(&run->window);
-        tell_progress(run, false);
+        prepare_tell_progress(run, false);
         return 0;
 }
 
@@ -275,7 +275,7 @@ static int make_shard(struct run *run, const struct shard_run *shard, struct why
 /* ---- all of them --------------------------------------------------------------------------------------------- */
 
 /* Is this shard there, as an earlier run has left it? Only what is whole has this name. */
-static bool is_whole(const struct run *run, const struct shard_run *shard) {
+static bool prepare_is_whole(const struct run *run, const struct shard_run *shard) {
         struct stat status;
         char name[32];
 
@@ -292,7 +292,7 @@ static uint64_t skip_whole(struct run *run) {
                 struct shard_run shard = shards->runs[i];
 
                 run->n_total += shard.n_samples;
-                if (is_whole(run, &shard)) {
+                if (prepare_is_whole(run, &shard)) {
                         run->report.n_samples += shard.n_samples;
                         continue;
                 }
@@ -313,7 +313,7 @@ static int sync_folder(const struct run *run, struct why *why) {
         return 0;
 }
 
-static int make_shards(struct run *run, struct why *why) {
+static int prepare_make_shards(struct run *run, struct why *why) {
         int r = 0;
 
         for (uint64_t i = 0; i < run->shards.n_runs && r == 0; i++)
@@ -321,7 +321,7 @@ static int make_shards(struct run *run, struct why *why) {
         return r < 0 ? r : sync_folder(run, why);
 }
 
-static int list_classes(struct run *run) {
+static int prepare_list_classes(struct run *run) {
         uint32_t n = run->options->index->n_classes;
 
         run->class_names = calloc(n ? n : 1, sizeof(*run->class_names));
@@ -332,7 +332,7 @@ static int list_classes(struct run *run) {
         return 0;
 }
 
-static int prepare(struct run *run, struct why *why) {
+static int prepare_prepare(struct run *run, struct why *why) {
         const struct prepare_options *options = run->options;
         const struct format *format;
         int r;
@@ -351,7 +351,7 @@ static int prepare(struct run *run, struct why *why) {
         r = steps_parse(options->steps, &run->steps, why);
         if (r < 0)
                 return r;
-        r = list_classes(run);
+        r = prepare_list_classes(run);
         if (r == 0)
                 r = shards_plan(options->index, options->shard_bytes, options->node, options->n_nodes, &run->shards);
         if (r == 0)
@@ -359,9 +359,9 @@ static int prepare(struct run *run, struct why *why) {
         if (r < 0)
                 return why_set(why, r, "no memory for preparing a dataset of %" PRIu64 " samples",
                                options->index->n_samples);
-        r = start_workers(run, why);
+        r = prepare_start_workers(run, why);
         if (r == 0)
-                r = make_shards(run, why);
+                r = prepare_make_shards(run, why);
         stop_workers(run);
         window_fini(&run->window);
         return r;
@@ -380,9 +380,9 @@ int prepare_run(const struct prepare_options *options, struct prepare_report *re
                 .spare_fd = options->out_fd,
                 .cancel = options->cancel,
         };
-        r = prepare(run, why);
+        r = prepare_prepare(run, why);
         if (r == 0) {
-                tell_progress(run, true);
+                prepare_tell_progress(run, true);
                 *ret_report = run->report;
         }
         shards_fini(&run->shards);

@@ -19,7 +19,7 @@ struct reading {
         int fd;
 };
 
-static bool is_cancelled(const struct sample_reader *reader) {
+static bool sample_reader_is_cancelled(const struct sample_reader *reader) {
         return reader->cancel && atomic_load_explicit(reader->cancel, memory_order_relaxed);
 }
 
@@ -80,14 +80,14 @@ static int make_room_on_disk(const struct reading *reading, struct block *block,
 
 /* ---- one sample ---------------------------------------------------------------------------------------------- */
 
-static int read_all(const struct reading *reading, struct block *block, struct why *why) {
+static int sample_reader_read_all(const struct reading *reading, struct block *block, struct why *why) {
         uint64_t length = reading->place.length;
 
         for (uint64_t at = 0; at < length; at += PIECE) {
                 size_t n = length - at < PIECE ? (size_t)(length - at) : PIECE;
                 int r;
 
-                if (is_cancelled(reading->reader))
+                if (sample_reader_is_cancelled(reading->reader))
                         return -ECANCELED;
                 r = disk_read_at(reading->fd, block->bytes + at, n, reading->place.offset + at);
                 if (r == -ENODATA)
@@ -123,7 +123,7 @@ int sample_reader_read(const struct sample_reader *reader, uint64_t sample, stru
         else if (r == 0 && block_grow(&block, reading.place.length) < 0)
                 r = why_set(why, -ENOMEM, "no memory for %s (%" PRIu64 " bytes)", path, reading.place.length);
         if (r == 0)
-                r = read_all(&reading, &block, why);
+                r = sample_reader_read_all(&reading, &block, why);
         closep(&reading.fd);
         if (r < 0)
                 block_free(&block);

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "daemon/data/index/index.h"
-#include "daemon/staging/prepare/block.h"
+#include "daemon/staging/prepare/prepare_block.h"
 #include "proto/base/why.h"
 
 /* Larger samples lie in a file without a name meanwhile: memory stays bounded whatever is in the folder. */

@@ -13,8 +13,8 @@
 #include <xxhash.h>
 
 #include "daemon/staging/prepare/jpeg_file.h"
-#include "daemon/staging/prepare/row_index.h"
-#include "proto/jpeg/jpeg.h"
+#include "daemon/staging/prepare/prepare_row_index.h"
+#include "proto/jpeg/jpeg_rows.h"
 
 #define SCANS_MAX   64          /* of a progressive JPEG, as in maker.c */
 #define SPARE_BYTES (64u << 10) /* that a file may become longer: tables and offsets of a tiny one */
@@ -47,15 +47,15 @@ struct transcoder {
 
         bool (*is_cancelled)(void *userdata);
         void *userdata;
-        jmp_buf give_up; /* where refuse() goes; set by each entry point */
+        jmp_buf give_up; /* where transcoder_refuse() goes; set by each entry point */
         int error;       /* that goes with the message */
         char message[JMSG_LENGTH_MAX];
 };
 
 /* ---- callbacks of the library -------------------------------------------------------------------------------- */
 
-static _Noreturn __attribute__((format(printf, 3, 4))) void refuse(struct transcoder *transcoder, int error,
-                                                                   const char *format, ...) {
+static _Noreturn __attribute__((format(printf, 3, 4))) void transcoder_refuse(struct transcoder *transcoder, int error,
+                                                                              const char *format, ...) {
         va_list arguments;
 
         va_start(arguments, format);
@@ -65,38 +65,38 @@ static _Noreturn __attribute__((format(printf, 3, 4))) void refuse(struct transc
         longjmp(transcoder->give_up, 1);
 }
 
-static void on_error(j_common_ptr jpeg) {
+static void transcoder_on_error(j_common_ptr jpeg) {
         char message[JMSG_LENGTH_MAX];
 
         jpeg->err->format_message(jpeg, message);
-        refuse(jpeg->client_data, jpeg->err->msg_code == JERR_OUT_OF_MEMORY ? -ENOMEM : TRANSCODER_CANNOT, "%s",
-               message);
+        transcoder_refuse(jpeg->client_data, jpeg->err->msg_code == JERR_OUT_OF_MEMORY ? -ENOMEM : TRANSCODER_CANNOT,
+                          "%s", message);
 }
 
 /* Warnings: what comes of it depends on the decoder. */
-static void on_message(j_common_ptr jpeg, int level) {
+static void transcoder_on_message(j_common_ptr jpeg, int level) {
         if (level < 0)
-                on_error(jpeg);
+                transcoder_on_error(jpeg);
 }
 
-static void on_output(j_common_ptr jpeg) {
+static void transcoder_on_output(j_common_ptr jpeg) {
         (void)jpeg;
 }
 
 /* Between rows of MCUs, while reading and while writing. */
-static void on_progress(j_common_ptr jpeg) {
+static void transcoder_on_progress(j_common_ptr jpeg) {
         struct transcoder *transcoder = jpeg->client_data;
 
         if (jpeg->is_decompressor && transcoder->source.input_scan_number > SCANS_MAX)
-                refuse(transcoder, TRANSCODER_CANNOT, "more than %d scans", SCANS_MAX);
+                transcoder_refuse(transcoder, TRANSCODER_CANNOT, "more than %d scans", SCANS_MAX);
         if (transcoder->is_cancelled(transcoder->userdata))
-                refuse(transcoder, -ECANCELED, "cancelled");
+                transcoder_refuse(transcoder, -ECANCELED, "cancelled");
 }
 
-static void on_no_room(j_compress_ptr jpeg, int error, size_t n_bytes) {
+static void transcoder_on_no_room(j_compress_ptr jpeg, int error, size_t n_bytes) {
         if (error == -ENOMEM)
-                refuse(jpeg->client_data, error, "no memory for a file of more than %zu bytes", n_bytes);
-        refuse(jpeg->client_data, TRANSCODER_CANNOT, "would become larger than %zu bytes", n_bytes);
+                transcoder_refuse(jpeg->client_data, error, "no memory for a file of more than %zu bytes", n_bytes);
+        transcoder_refuse(jpeg->client_data, TRANSCODER_CANNOT, "would become larger than %zu bytes", n_bytes);
 }
 
 /* ---- state --------------------------------------------------------------------------------------------------- */
@@ -127,23 +127,23 @@ int transcoder_new(struct transcoder **ret_transcoder) {
                 return -ENOMEM;
         }
         transcoder->source.err = transcoder->target.err = jpeg_std_error(&transcoder->errors);
-        transcoder->errors.error_exit = on_error;
-        transcoder->errors.emit_message = on_message;
-        transcoder->errors.output_message = on_output;
+        transcoder->errors.error_exit = transcoder_on_error;
+        transcoder->errors.emit_message = transcoder_on_message;
+        transcoder->errors.output_message = transcoder_on_output;
         transcoder->source.client_data = transcoder->target.client_data = transcoder;
-        transcoder->progress.progress_monitor = on_progress;
+        transcoder->progress.progress_monitor = transcoder_on_progress;
         *ret_transcoder = transcoder;
         return 0;
 }
 
-static int fail(struct transcoder *transcoder, struct why *why) {
+static int transcoder_fail(struct transcoder *transcoder, struct why *why) {
         transcoder_forget(transcoder);
         return why_set(why, transcoder->error, "cannot be transcoded: %s", transcoder->message);
 }
 
 /* ---- reading ------------------------------------------------------------------------------------------------- */
 
-static void open_source(struct transcoder *transcoder, const uint8_t *bytes, size_t n_bytes) {
+static void transcoder_open_source(struct transcoder *transcoder, const uint8_t *bytes, size_t n_bytes) {
         struct jpeg_decompress_struct *source = &transcoder->source;
 
         jpeg_destroy_decompress(source);
@@ -164,22 +164,23 @@ static bool has_usual_sampling(const struct jpeg_decompress_struct *source) {
         return source->num_components == 1 || (components[0].h_samp_factor <= 2 && components[0].v_samp_factor <= 2);
 }
 
-static void check_header(struct transcoder *transcoder) {
+static void transcoder_check_header(struct transcoder *transcoder) {
         const struct jpeg_decompress_struct *source = &transcoder->source;
 
         if (source->data_precision != 8)
-                refuse(transcoder, TRANSCODER_CANNOT, "%d bits a sample; 8 are taken", source->data_precision);
+                transcoder_refuse(transcoder, TRANSCODER_CANNOT, "%d bits a sample; 8 are taken",
+                                  source->data_precision);
         if (source->arith_code)
-                refuse(transcoder, TRANSCODER_CANNOT, "arithmetic coding");
+                transcoder_refuse(transcoder, TRANSCODER_CANNOT, "arithmetic coding");
         if (source->jpeg_color_space != JCS_GRAYSCALE && source->jpeg_color_space != JCS_YCbCr)
-                refuse(transcoder, TRANSCODER_CANNOT, "%d components that are neither grey nor YCbCr",
-                       source->num_components);
+                transcoder_refuse(transcoder, TRANSCODER_CANNOT, "%d components that are neither grey nor YCbCr",
+                                  source->num_components);
         if (!has_usual_sampling(source))
-                refuse(transcoder, TRANSCODER_CANNOT,
-                       "unusual sampling factors; 4:4:4, 4:2:2, 4:2:0 and 4:4:0 are taken");
+                transcoder_refuse(transcoder, TRANSCODER_CANNOT,
+                                  "unusual sampling factors; 4:4:4, 4:2:2, 4:2:0 and 4:4:0 are taken");
 }
 
-static uint64_t coefficient_bytes(const struct jpeg_decompress_struct *source) {
+static uint64_t transcoder_coefficient_bytes(const struct jpeg_decompress_struct *source) {
         uint64_t n_bytes = 0;
 
         for (int i = 0; i < source->num_components; i++) {
@@ -203,14 +204,14 @@ int transcoder_open(struct transcoder *transcoder, const uint8_t *bytes, size_t 
                     struct why *why) {
         transcoder_forget(transcoder);
         if (setjmp(transcoder->give_up))
-                return fail(transcoder, why);
+                return transcoder_fail(transcoder, why);
 
         if (n_bytes < 3 || memcmp(bytes, "\xff\xd8\xff", 3) != 0)
-                refuse(transcoder, TRANSCODER_CANNOT, "not a JPEG");
-        open_source(transcoder, bytes, n_bytes);
-        check_header(transcoder);
-        jpeg_file_init(&transcoder->file, n_bytes + n_bytes / 2 + SPARE_BYTES, on_no_room);
-        *ret_need = coefficient_bytes(&transcoder->source) + saved_bytes(&transcoder->source) +
+                transcoder_refuse(transcoder, TRANSCODER_CANNOT, "not a JPEG");
+        transcoder_open_source(transcoder, bytes, n_bytes);
+        transcoder_check_header(transcoder);
+        jpeg_file_init(&transcoder->file, n_bytes + n_bytes / 2 + SPARE_BYTES, transcoder_on_no_room);
+        *ret_need = transcoder_coefficient_bytes(&transcoder->source) + saved_bytes(&transcoder->source) +
                     transcoder->file.most_bytes;
         transcoder->is_open = true;
         return 0;
@@ -223,15 +224,16 @@ static void check_coefficients(struct transcoder *transcoder) {
 
         for (int i = 0; i < source->num_components; i++) {
                 if (!source->comp_info[i].quant_table)
-                        refuse(transcoder, TRANSCODER_CANNOT, "component %d is in no scan", i + 1);
+                        transcoder_refuse(transcoder, TRANSCODER_CANNOT, "component %d is in no scan", i + 1);
                 for (int k = 0; source->coef_bits && k < DCTSIZE2; k++)
                         if (source->coef_bits[i][k] != 0)
-                                refuse(transcoder, TRANSCODER_CANNOT, "a progressive file that lacks coefficients");
+                                transcoder_refuse(transcoder, TRANSCODER_CANNOT,
+                                                  "a progressive file that lacks coefficients");
         }
 }
 
 /* Of all that pixels depend on. Blocks that only fill up MCUs do not count: nobody looks at them. */
-static XXH128_hash_t sum_up(struct transcoder *transcoder, jvirt_barray_ptr *coefficients) {
+static XXH128_hash_t transcoder_sum_up(struct transcoder *transcoder, jvirt_barray_ptr *coefficients) {
         struct jpeg_decompress_struct *source = &transcoder->source;
         uint32_t frame[] = { source->image_width, source->image_height, (uint32_t)source->num_components,
                              (uint32_t)source->jpeg_color_space };
@@ -258,7 +260,7 @@ static XXH128_hash_t sum_up(struct transcoder *transcoder, jvirt_barray_ptr *coe
 
 /* ---- writing ------------------------------------------------------------------------------------------------- */
 
-static const struct kept *kind_of(const struct jpeg_marker_struct *saved) {
+static const struct kept *transcoder_kind_of(const struct jpeg_marker_struct *saved) {
         for (size_t i = 0; i < N_KEPT; i++)
                 if (saved->marker == KEPT[i].marker && saved->data_length >= KEPT[i].n_begins &&
                     memcmp(saved->data, KEPT[i].begins, KEPT[i].n_begins) == 0)
@@ -271,7 +273,7 @@ static void write_kept(struct transcoder *transcoder) {
         bool has_exif = false;
 
         for (jpeg_saved_marker_ptr saved = transcoder->source.marker_list; saved; saved = saved->next) {
-                const struct kept *kept = kind_of(saved);
+                const struct kept *kept = transcoder_kind_of(saved);
 
                 if (!kept || (kept == &KEPT[0] && has_exif))
                         continue;
@@ -307,17 +309,17 @@ static void write_target(struct transcoder *transcoder, jvirt_barray_ptr *coeffi
         jpeg_finish_compress(target);
         if (row_index_fill(transcoder->file.block.bytes, transcoder->file.n_bytes, transcoder->segment_at,
                            target->total_iMCU_rows) < 0)
-                refuse(transcoder, TRANSCODER_CANNOT, "what was written has no marker after each row");
+                transcoder_refuse(transcoder, TRANSCODER_CANNOT, "what was written has no marker after each row");
         jpeg_destroy_compress(target);
 }
 
 /* Who decodes in rows takes it: it reads with the same function. */
-static void check_rows(struct transcoder *transcoder) {
+static void transcoder_check_rows(struct transcoder *transcoder) {
         struct dlp_jpeg jpeg;
         struct why why;
 
         if (dlp_jpeg_read(transcoder->file.block.bytes, transcoder->file.n_bytes, &jpeg, &why) < 0)
-                refuse(transcoder, TRANSCODER_CANNOT, "%s", why.text);
+                transcoder_refuse(transcoder, TRANSCODER_CANNOT, "%s", why.text);
 }
 
 int transcoder_make(struct transcoder *transcoder, bool (*is_cancelled)(void *userdata), void *userdata,
@@ -329,19 +331,19 @@ int transcoder_make(struct transcoder *transcoder, bool (*is_cancelled)(void *us
         transcoder->is_cancelled = is_cancelled;
         transcoder->userdata = userdata;
         if (setjmp(transcoder->give_up))
-                return fail(transcoder, why);
+                return transcoder_fail(transcoder, why);
 
         coefficients = jpeg_read_coefficients(&transcoder->source);
         check_coefficients(transcoder);
-        before = sum_up(transcoder, coefficients);
+        before = transcoder_sum_up(transcoder, coefficients);
         write_target(transcoder, coefficients);
 
-        open_source(transcoder, transcoder->file.block.bytes, transcoder->file.n_bytes);
-        after = sum_up(transcoder, jpeg_read_coefficients(&transcoder->source));
+        transcoder_open_source(transcoder, transcoder->file.block.bytes, transcoder->file.n_bytes);
+        after = transcoder_sum_up(transcoder, jpeg_read_coefficients(&transcoder->source));
         if (!XXH128_isEqual(before, after))
-                refuse(transcoder, TRANSCODER_CANNOT, "what was written is not what was read");
+                transcoder_refuse(transcoder, TRANSCODER_CANNOT, "what was written is not what was read");
 
-        check_rows(transcoder);
+        transcoder_check_rows(transcoder);
         jpeg_file_take(&transcoder->file, ret_file, ret_n_bytes);
         transcoder_forget(transcoder);
         return 0;

@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/staging/prepare/block.h"
+#include "daemon/staging/prepare/prepare_block.h"
 #include "proto/base/why.h"
 
 #define TRANSCODER_CANNOT 1 /* positive outcome: not such a file, or a damaged one; `why` says what */

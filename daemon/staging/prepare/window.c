@@ -13,7 +13,7 @@ struct window_slot {
         struct window_result result;
 };
 
-static struct window_slot *slot_of(struct window *window, uint64_t position) {
+static struct window_slot *window_slot_of(struct window *window, uint64_t position) {
         return &window->slots[position % WINDOW_SLOTS];
 }
 
@@ -55,7 +55,7 @@ bool window_take(struct window *window, uint64_t *ret_position) {
         return is_there;
 }
 
-static bool fits(const struct window *window, uint64_t position, uint64_t n_bytes) {
+static bool window_fits(const struct window *window, uint64_t position, uint64_t n_bytes) {
         return position == window->n_packed ||
                (window->used_bytes <= WINDOW_BYTES && n_bytes <= WINDOW_BYTES - window->used_bytes);
 }
@@ -64,11 +64,11 @@ bool window_pay(struct window *window, uint64_t position, uint64_t n_bytes) {
         bool goes_on;
 
         pthread_mutex_lock(&window->lock);
-        while (!window->is_stopped && !fits(window, position, n_bytes))
+        while (!window->is_stopped && !window_fits(window, position, n_bytes))
                 pthread_cond_wait(&window->changed, &window->lock);
         goes_on = !window->is_stopped;
         if (goes_on) {
-                slot_of(window, position)->n_paid += n_bytes;
+                window_slot_of(window, position)->n_paid += n_bytes;
                 window->used_bytes += n_bytes;
         }
         pthread_mutex_unlock(&window->lock);
@@ -76,20 +76,20 @@ bool window_pay(struct window *window, uint64_t position, uint64_t n_bytes) {
 }
 
 /* What a slot pays for becomes n_bytes. */
-static void settle(struct window *window, struct window_slot *slot, uint64_t n_bytes) {
+static void window_settle(struct window *window, struct window_slot *slot, uint64_t n_bytes) {
         assert(window->used_bytes >= slot->n_paid);
         window->used_bytes = window->used_bytes - slot->n_paid + n_bytes;
         slot->n_paid = n_bytes;
 }
 
 void window_finish(struct window *window, uint64_t position, const struct window_result *result) {
-        struct window_slot *slot = slot_of(window, position);
+        struct window_slot *slot = window_slot_of(window, position);
 
         pthread_mutex_lock(&window->lock);
         assert(!slot->is_finished && position >= window->n_packed && position < window->n_taken);
         slot->result = *result;
         slot->is_finished = true;
-        settle(window, slot, result->block.capacity);
+        window_settle(window, slot, result->block.capacity);
         pthread_cond_broadcast(&window->changed);
         if (position == window->n_packed)
                 pthread_cond_signal(&window->finished);
@@ -106,7 +106,7 @@ struct window_result *window_next(struct window *window, uint32_t timeout_ms) {
 
         pthread_mutex_lock(&window->lock);
         assert(window->n_packed < window->n_positions);
-        slot = slot_of(window, window->n_packed);
+        slot = window_slot_of(window, window->n_packed);
         while (!slot->is_finished && r == 0)
                 r = thread_wait_until(&window->finished, &window->lock, until_ns);
         is_finished = slot->is_finished;
@@ -115,12 +115,12 @@ struct window_result *window_next(struct window *window, uint32_t timeout_ms) {
 }
 
 void window_packed(struct window *window) {
-        struct window_slot *slot = slot_of(window, window->n_packed); /* the packer alone changes it */
+        struct window_slot *slot = window_slot_of(window, window->n_packed); /* the packer alone changes it */
 
         block_free(&slot->result.block);
         pthread_mutex_lock(&window->lock);
         slot->is_finished = false;
-        settle(window, slot, 0);
+        window_settle(window, slot, 0);
         window->n_packed++;
         pthread_cond_broadcast(&window->changed);
         pthread_mutex_unlock(&window->lock);

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/staging/prepare/block.h"
+#include "daemon/staging/prepare/prepare_block.h"
 #include "proto/base/why.h"
 
 #define WINDOW_BYTES (40ull << 20) /* with one sample of MAKER_BYTES 128 MiB */

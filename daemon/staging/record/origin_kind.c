@@ -20,14 +20,14 @@ static const struct {
 
 static const char *const ARCHIVES[] = { ".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar.xz", ".tar.bz2", ".zip" };
 
-static bool ends_with(const char *text, size_t n, const char *ending) {
+static bool origin_kind_ends_with(const char *text, size_t n, const char *ending) {
         size_t n_ending = strlen(ending);
 
         return n > n_ending && strncasecmp(text + n - n_ending, ending, n_ending) == 0;
 }
 
 bool origin_ends_with(const struct url *address, const char *ending) {
-        return ends_with(address->path, address->n_path, ending);
+        return origin_kind_ends_with(address->path, address->n_path, ending);
 }
 
 bool origin_is_archive(const char *path) {
@@ -35,7 +35,7 @@ bool origin_is_archive(const char *path) {
         const char *name = slash ? slash + 1 : path;
 
         for (size_t i = 0; i < sizeof(ARCHIVES) / sizeof(ARCHIVES[0]); i++)
-                if (ends_with(name, strlen(name), ARCHIVES[i]))
+                if (origin_kind_ends_with(name, strlen(name), ARCHIVES[i]))
                         return true;
         return false;
 }

@@ -45,7 +45,7 @@ static const struct field FIELDS[] = {
         FIELD(n_nodes, FIELD_NUMBER, false),        FIELD(when, FIELD_NUMBER, false),
 };
 
-static bool is_text(const struct field *field) {
+static bool stamp_is_text(const struct field *field) {
         return field->kind <= FIELD_VERSION;
 }
 
@@ -74,11 +74,11 @@ static bool number_is_allowed(const struct field *field, double number) {
         return number >= 0 && number <= most && number == trunc(number); /* false for a NaN */
 }
 
-static double number_of(const struct field *field, const void *at) {
+static double stamp_number_of(const struct field *field, const void *at) {
         return field->size == sizeof(uint32_t) ? *(const uint32_t *)at : (double)*(const uint64_t *)at;
 }
 
-static void set_number(const struct field *field, double number, void *into) {
+static void stamp_set_number(const struct field *field, double number, void *into) {
         if (field->size == sizeof(uint32_t))
                 *(uint32_t *)into = (uint32_t)number;
         else
@@ -87,29 +87,29 @@ static void set_number(const struct field *field, double number, void *into) {
 
 /* ---- writing ------------------------------------------------------------------------------------------------- */
 
-static int add_field(cJSON *object, const struct field *field, const void *at, struct why *why) {
+static int stamp_add_field(cJSON *object, const struct field *field, const void *at, struct why *why) {
         char digits[24];
 
-        if (is_text(field)) {
+        if (stamp_is_text(field)) {
                 if (!text_is_allowed(field, at))
                         return why_set(why, -EINVAL, "a stamp's %s cannot be \"%s\"", field->name, (const char *)at);
                 return cJSON_AddStringToObject(object, field->name, at) ? 0 : -ENOMEM;
         }
-        if (!number_is_allowed(field, number_of(field, at)))
+        if (!number_is_allowed(field, stamp_number_of(field, at)))
                 return why_set(why, -EINVAL, "a stamp's %s cannot be %.0f: numbers are 2^53 - 1 at most", field->name,
-                               number_of(field, at));
-        snprintf(digits, sizeof(digits), "%.0f", number_of(field, at)); /* cJSON would print 15 digits of them */
+                               stamp_number_of(field, at));
+        snprintf(digits, sizeof(digits), "%.0f", stamp_number_of(field, at)); /* cJSON would print 15 digits of them */
         return cJSON_AddRawToObject(object, field->name, digits) ? 0 : -ENOMEM;
 }
 
 /* One line; the caller's (free). */
-static int print(const struct stamp *stamp, char **ret_line, struct why *why) {
+static int stamp_print(const struct stamp *stamp, char **ret_line, struct why *why) {
         cJSON *object = cJSON_CreateObject();
         char *text = NULL, *line = NULL;
         int r = object ? 0 : -ENOMEM;
 
         for (size_t i = 0; i < ARRAY_SIZE(FIELDS) && r == 0; i++)
-                r = add_field(object, &FIELDS[i], (const char *)stamp + FIELDS[i].offset, why);
+                r = stamp_add_field(object, &FIELDS[i], (const char *)stamp + FIELDS[i].offset, why);
         if (r == 0)
                 text = cJSON_PrintUnformatted(object);
         cJSON_Delete(object);
@@ -129,19 +129,19 @@ int stamp_write(const struct place *place, const struct stamp *stamp, struct why
         r = place_file(place, "stamp", "", path);
         if (r < 0)
                 return why_errno(why, r, "%s", place->folder);
-        r = print(stamp, &line, why);
+        r = stamp_print(stamp, &line, why);
         return r < 0 ? r : disk_replace(path, line, strlen(line), why);
 }
 
 /* ---- reading: one object with each of the fields once; what a later program says besides is passed over ------ */
 
-static int take_field(const cJSON *item, const struct field *field, void *into) {
+static int stamp_take_field(const cJSON *item, const struct field *field, void *into) {
         const char *text = cJSON_GetStringValue(item);
 
-        if (!is_text(field)) {
+        if (!stamp_is_text(field)) {
                 if (!cJSON_IsNumber(item) || !number_is_allowed(field, item->valuedouble))
                         return -EBADMSG;
-                set_number(field, item->valuedouble, into);
+                stamp_set_number(field, item->valuedouble, into);
                 return 0;
         }
         if (!text || strlen(text) >= field->size || !text_is_allowed(field, text))
@@ -157,7 +157,7 @@ static int take_fields(const cJSON *object, struct stamp *stamp) {
         cJSON_ArrayForEach(item, object) for (size_t i = 0; i < ARRAY_SIZE(FIELDS); i++) {
                 if (strcmp(item->string, FIELDS[i].name) != 0)
                         continue;
-                if (seen & (1u << i) || take_field(item, &FIELDS[i], (char *)stamp + FIELDS[i].offset) < 0)
+                if (seen & (1u << i) || stamp_take_field(item, &FIELDS[i], (char *)stamp + FIELDS[i].offset) < 0)
                         return -EBADMSG;
                 seen |= 1u << i;
         }
@@ -177,7 +177,7 @@ static int read_object(const char *text, struct stamp *stamp) {
 }
 
 /* What it speaks of has to be there. */
-static int look(const struct place *place, const struct stamp *stamp, const char *path, struct why *why) {
+static int stamp_look(const struct place *place, const struct stamp *stamp, const char *path, struct why *why) {
         char of_digest[PLACE_VERSION_SIZE], part[PATH_MAX];
         struct stat status;
 
@@ -214,7 +214,7 @@ int stamp_read(const struct place *place, struct stamp *ret_stamp, struct why *w
                 return why_set(why, r, "%s is not the stamp of a staged dataset; stage it again", path);
         if (r < 0)
                 return why_errno(why, r, "%s", path);
-        r = look(place, &stamp, path, why);
+        r = stamp_look(place, &stamp, path, why);
         if (r == 0)
                 *ret_stamp = stamp;
         return r;

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "daemon/staging/record/place.h"
+#include "daemon/staging/record/record_place.h"
 #include "proto/base/why.h"
 
 #define STAMP_ABSENT 1 /* positive outcome of stamp_read(): nothing has been staged yet */

@@ -20,7 +20,7 @@ const char *url_scheme_name(enum url_scheme scheme) {
 }
 
 /* Cuts any text into the parts that a URL has, be they as they may. `behind_scheme`: of what has none, the text. */
-static void split(const char *text, const char *behind_scheme, struct url *ret_url) {
+static void url_split(const char *text, const char *behind_scheme, struct url *ret_url) {
         struct url url = { .text = text, .scheme = N_URL_SCHEMES };
         const char *at;
 
@@ -46,7 +46,7 @@ const char *url_show(const char *text, char shown[URL_SHOWN_SIZE]) {
         size_t n_scheme = slashes ? (size_t)(slashes + 3 - text) : 0, n_room = URL_SHOWN_SIZE - 64;
         struct url url;
 
-        split(text, text + n_scheme, &url);
+        url_split(text, text + n_scheme, &url);
         if (n_scheme + url.n_host > n_room)
                 snprintf(shown, URL_SHOWN_SIZE, "%.*s...", (int)(n_scheme < n_room ? n_scheme : n_room), text);
         else if (n_scheme + url.n_host + url.n_path <= n_room)
@@ -61,26 +61,26 @@ const char *url_show(const char *text, char shown[URL_SHOWN_SIZE]) {
         return shown;
 }
 
-static int refuse(struct why *why, const char *text, const char *what) {
+static int url_refuse(struct why *why, const char *text, const char *what) {
         char shown[URL_SHOWN_SIZE];
 
         return why_set(why, -EINVAL, "URL \"%s\" %s", url_show(text, shown), what);
 }
 
-static int check(const struct url *url, struct why *why) {
+static int url_check(const struct url *url, struct why *why) {
         if (memchr(url->text, '@', (size_t)(url->path - url->text)))
-                return refuse(why, url->text,
-                              "has a user in it; names and passwords belong in the dataset's credentials file");
+                return url_refuse(why, url->text,
+                                  "has a user in it; names and passwords belong in the dataset's credentials file");
         if (url->scheme == N_URL_SCHEMES)
-                return refuse(why, url->text, "has an unknown scheme; it must be http, https, s3 or file");
+                return url_refuse(why, url->text, "has an unknown scheme; it must be http, https, s3 or file");
         if (url->scheme == URL_FILE) {
                 if (url->n_host != 0 && !(url->n_host == 9 && strncasecmp(url->host, "localhost", 9) == 0))
-                        return refuse(why, url->text, "names another host; write file:///path");
+                        return url_refuse(why, url->text, "names another host; write file:///path");
                 if (url->n_path == 0)
-                        return refuse(why, url->text, "has no path; write file:///path");
+                        return url_refuse(why, url->text, "has no path; write file:///path");
         } else if (url->n_host == 0) {
-                return refuse(why, url->text,
-                              url->scheme == URL_S3 ? "has no bucket; write s3://bucket/key" : "has no host");
+                return url_refuse(why, url->text,
+                                  url->scheme == URL_S3 ? "has no bucket; write s3://bucket/key" : "has no host");
         }
         return 0;
 }
@@ -95,12 +95,12 @@ int url_parse(const char *text, struct url *ret_url, struct why *why) {
                 return why_set(why, -EINVAL, "URL \"%s\" is longer than %u bytes", url_show(text, shown),
                                URL_BYTES_MAX);
         if (!text_is_printable(text))
-                return refuse(why, text, "has control characters in it, or bytes that are not UTF-8");
+                return url_refuse(why, text, "has control characters in it, or bytes that are not UTF-8");
         if (!slashes) /* what stands beside an '@' may be a password */
                 return why_set(why, -EINVAL, "\"%s\" is not a URL; write http://, https://, s3:// or file:///",
                                strchr(text, '@') ? "..." : url_show(text, shown));
-        split(text, slashes + 3, &url);
-        r = check(&url, why);
+        url_split(text, slashes + 3, &url);
+        r = url_check(&url, why);
         if (r == 0)
                 *ret_url = url;
         return r;
@@ -121,7 +121,7 @@ static bool is_unreserved(unsigned char byte) {
                byte == '-' || byte == '.' || byte == '_' || byte == '~';
 }
 
-static size_t encode(const char *plain, bool keep_slash, char *ret_encoded) {
+static size_t url_encode(const char *plain, bool keep_slash, char *ret_encoded) {
         static const char DIGITS[] = "0123456789ABCDEF";
         char *at = ret_encoded;
 
@@ -141,15 +141,15 @@ static size_t encode(const char *plain, bool keep_slash, char *ret_encoded) {
 }
 
 size_t url_encode_value(const char *text, char *ret_encoded) {
-        return encode(text, false, ret_encoded);
+        return url_encode(text, false, ret_encoded);
 }
 
 size_t url_encode_path(const char *text, char *ret_encoded) {
-        return encode(text, true, ret_encoded);
+        return url_encode(text, true, ret_encoded);
 }
 
 /* The first n_path bytes of the URL's path, then this one. */
-static size_t join(const struct url *url, size_t n_path, const char *path, char *ret_text) {
+static size_t url_join(const struct url *url, size_t n_path, const char *path, char *ret_text) {
         size_t n = (size_t)(url->path - url->text) + n_path;
 
         memcpy(ret_text, url->text, n);
@@ -157,17 +157,17 @@ static size_t join(const struct url *url, size_t n_path, const char *path, char 
                 ret_text[n++] = '/';
         if (url->scheme == URL_S3)
                 return n + (size_t)(stpcpy(ret_text + n, path) - (ret_text + n));
-        return n + encode(path, true, ret_text + n);
+        return n + url_encode(path, true, ret_text + n);
 }
 
 size_t url_beside(const struct url *url, const char *path, char *ret_text) {
         const char *slash = memrchr(url->path, '/', url->n_path);
 
-        return join(url, slash ? (size_t)(slash + 1 - url->path) : 0, path, ret_text);
+        return url_join(url, slash ? (size_t)(slash + 1 - url->path) : 0, path, ret_text);
 }
 
 size_t url_below(const struct url *url, const char *path, char *ret_text) {
-        return join(url, url->n_path, path, ret_text);
+        return url_join(url, url->n_path, path, ret_text);
 }
 
 int url_decode(const char *encoded, size_t n_bytes, char *ret_plain) {

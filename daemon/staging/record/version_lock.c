@@ -51,7 +51,7 @@ static int open_to_lock(const struct place *place, const char *version, struct w
 }
 
 /* Is what was locked still what lies there? Its remover may have been faster. */
-static bool is_there(const struct place *place, const char *version, int fd) {
+static bool version_lock_is_there(const struct place *place, const char *version, int fd) {
         char root[PATH_MAX];
         struct stat status;
 
@@ -85,7 +85,7 @@ int version_lock_take(const struct place *place, const char *version, struct ver
                 return why_errno(why, -ENOMEM, "version %s", version);
         lock->fd = open_to_lock(place, version, why);
         r = lock->fd < 0 ? lock->fd : try_flock(lock->fd, LOCK_SH);
-        if (r == -EWOULDBLOCK || (r == 0 && !is_there(place, version, lock->fd)))
+        if (r == -EWOULDBLOCK || (r == 0 && !version_lock_is_there(place, version, lock->fd)))
                 r = why_set(why, -ENOENT, "version %s is being removed", version);
         else if (r < 0 && lock->fd >= 0 && has_no_locks(r)) {
                 closep(&lock->fd);
@@ -148,7 +148,7 @@ static time_t now_there(int fd) {
 
 /* A lease whose time is in the future by more than a term is from before the clock was set back. It counts, but from
  * now on: who still reads renews it. If its time may not be set, it counts for longer. */
-static bool is_fresh(int folder_fd, const char *lease, time_t now) {
+static bool version_lock_is_fresh(int folder_fd, const char *lease, time_t now) {
         _cleanup_(closep) int fd = -1;
         struct stat status;
 
@@ -174,7 +174,7 @@ static bool has_fresh_lease(int folder_fd, const char *version, int readers_fd) 
         }
         while (!found && (entry = readdir(folder)))
                 found = strncmp(entry->d_name, version, 14) == 0 && strncmp(entry->d_name + 14, ".lease-", 7) == 0 &&
-                        is_fresh(folder_fd, entry->d_name, now);
+                        version_lock_is_fresh(folder_fd, entry->d_name, now);
         closedir(folder);
         return found;
 }

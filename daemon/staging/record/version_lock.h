@@ -14,7 +14,7 @@
 
 #include <stdbool.h>
 
-#include "daemon/staging/record/place.h"
+#include "daemon/staging/record/record_place.h"
 #include "proto/base/why.h"
 
 #define VERSION_LEASE_RENEW_S 60  /* between two renewals */

@@ -78,7 +78,7 @@ static void take_news(struct run *run, struct node_progress *news) {
         pthread_mutex_unlock(&run->report_lock);
 }
 
-static void say(struct run *run, const char *level, const char *text) {
+static void agree_say(struct run *run, const char *level, const char *text) {
         pthread_mutex_lock(&run->report_lock);
         if (run->report)
                 report_say(run->report, level, text);
@@ -86,14 +86,14 @@ static void say(struct run *run, const char *level, const char *text) {
 }
 
 /* What another node said, once. */
-static void hear(struct run *run, uint32_t node, const char *text) {
+static void agree_hear(struct run *run, uint32_t node, const char *text) {
         char line[DLP_TEXT_MAX];
 
         if (!text[0] || strcmp(run->heard[node], text) == 0)
                 return;
         snprintf(run->heard[node], sizeof(run->heard[node]), "%s", text);
         snprintf(line, sizeof(line), "%s: %s", cluster_name(run->cluster, node), run->heard[node]);
-        say(run, "warning", line);
+        agree_say(run, "warning", line);
 }
 
 void run_hear_all(struct run *run) {
@@ -101,7 +101,7 @@ void run_hear_all(struct run *run) {
 
         for (uint32_t node = 1; run->node == 0 && node < run->n_nodes; node++) {
                 all[node][sizeof(all[node]) - 1] = '\0';
-                hear(run, node, all[node]);
+                agree_hear(run, node, all[node]);
         }
         free(all);
 }
@@ -112,7 +112,7 @@ void run_say(struct run *run, const char *level, const char *text) {
                 shorten(run->last_said, sizeof(run->last_said), "%s", text);
                 pthread_mutex_unlock(&run->report_lock);
         }
-        say(run, level, text);
+        agree_say(run, level, text);
 }
 
 int run_look(void *userdata, struct why *why) {
@@ -125,7 +125,7 @@ int run_look(void *userdata, struct why *why) {
                 for (uint32_t node = 0; node < run->n_nodes; node++) {
                         run->news[node] = *cluster_news(run->cluster, node);
                         if (node > 0)
-                                hear(run, node, run->news[node].last_error);
+                                agree_hear(run, node, run->news[node].last_error);
                 }
         else
                 run->news[0] = run->latest;

@@ -31,7 +31,7 @@ struct line {
         uint32_t n_columns, limit; /* used, and the most: a full line would wrap on some terminals */
 };
 
-static void put_bytes(struct line *line, const char *bytes, size_t n) {
+static void bars_put_bytes(struct line *line, const char *bytes, size_t n) {
         struct bars_frame *frame = line->frame;
 
         assert(frame->n_bytes + n < sizeof(frame->text));
@@ -41,7 +41,7 @@ static void put_bytes(struct line *line, const char *bytes, size_t n) {
 
 static void put_colour(struct line *line, const char *colour) {
         if (line->look->colours)
-                put_bytes(line, colour, strlen(colour));
+                bars_put_bytes(line, colour, strlen(colour));
 }
 
 /* At most `n_columns` of a text from anywhere: what would move the cursor, or cannot be shown, becomes '?'. Returns the
@@ -60,7 +60,7 @@ static uint32_t put_text(struct line *line, const char *text, uint32_t n_columns
                                                          : 1; /* a mark counts too: so the frame's bytes are bounded */
                 if (used + width > n_columns)
                         break;
-                put_bytes(line, shown ? text : "?", shown ? n : 1);
+                bars_put_bytes(line, shown ? text : "?", shown ? n : 1);
                 used += width;
                 text += n > 0 ? n : 1;
         }
@@ -70,12 +70,12 @@ static uint32_t put_text(struct line *line, const char *text, uint32_t n_columns
 
 static void put_blanks(struct line *line, uint32_t n) {
         while (n-- > 0 && line->n_columns < line->limit) {
-                put_bytes(line, " ", 1);
+                bars_put_bytes(line, " ", 1);
                 line->n_columns++;
         }
 }
 
-static void __attribute__((format(printf, 2, 3))) put(struct line *line, const char *format, ...) {
+static void __attribute__((format(printf, 2, 3))) bars_put(struct line *line, const char *format, ...) {
         char text[256];
         va_list arguments;
 
@@ -85,7 +85,7 @@ static void __attribute__((format(printf, 2, 3))) put(struct line *line, const c
         put_text(line, text, UINT32_MAX);
 }
 
-static struct line line_begin(const struct bars_look *look, struct bars_frame *frame) {
+static struct line bars_line_begin(const struct bars_look *look, struct bars_frame *frame) {
         uint32_t width = look->n_columns < BARS_WIDTH_MAX ? look->n_columns : BARS_WIDTH_MAX;
 
         return (struct line){ .look = look, .frame = frame, .limit = width > 1 ? width - 1 : 1 };
@@ -95,7 +95,7 @@ static void line_end(struct line *line) {
         struct bars_frame *frame = line->frame;
 
         put_colour(line, PLAIN);
-        put_bytes(line, "\n", 1);
+        bars_put_bytes(line, "\n", 1);
         frame->widths[frame->n_lines++] = (uint16_t)line->n_columns;
 }
 
@@ -125,7 +125,7 @@ static void put_bar(struct line *line, uint64_t n_done, uint64_t n_total, uint32
 
 /* Parts that do not fit as a whole are left out, the last first. */
 static void draw_head(const struct bars_look *look, const struct progress *progress, struct bars_frame *frame) {
-        struct line line = line_begin(look, frame);
+        struct line line = bars_line_begin(look, frame);
         char done[BYTES_TEXT_MAX], total[BYTES_TEXT_MAX], parts[5][64] = { "" }, left[DURATION_TEXT_MAX];
         size_t n = 0;
 
@@ -147,13 +147,13 @@ static void draw_head(const struct bars_look *look, const struct progress *progr
         put_text(&line, progress->dataset, look->n_columns / 3 > 8 ? look->n_columns / 3 : 8);
         put_colour(&line, PLAIN);
         for (size_t i = 0; i < n && line.n_columns + 2 + strlen(parts[i]) <= line.limit; i++)
-                put(&line, "  %s", parts[i]);
+                bars_put(&line, "  %s", parts[i]);
         line_end(&line);
 }
 
 static void draw_node(const struct bars_look *look, const struct node_progress *news, uint64_t rate,
                       uint32_t name_columns, struct bars_frame *frame) {
-        struct line line = line_begin(look, frame);
+        struct line line = bars_line_begin(look, frame);
         char text[BYTES_TEXT_MAX + 8];
         uint32_t fixed = name_columns + 2 + 6, room = line.limit > fixed ? line.limit - fixed : 0, bar = room;
 
@@ -165,18 +165,18 @@ static void draw_node(const struct bars_look *look, const struct node_progress *
         put_blanks(&line, 2);
         if (bar >= BAR_MIN)
                 put_bar(&line, news->n_bytes_done, news->n_bytes_total, bar);
-        put(&line, " %3u %%", percent_of(news->n_bytes_done, news->n_bytes_total));
+        bars_put(&line, " %3u %%", percent_of(news->n_bytes_done, news->n_bytes_total));
         if (room >= 24) {
                 format_bytes(text, rate);
-                put(&line, "  %10s/s", text);
+                bars_put(&line, "  %10s/s", text);
         }
         if (news->n_errors > 0) {
                 put_colour(&line, RED);
-                put(&line, "  %llu errors", (unsigned long long)news->n_errors);
+                bars_put(&line, "  %llu errors", (unsigned long long)news->n_errors);
                 put_colour(&line, PLAIN);
         } else if (news->n_retries > 0 && room >= 60) {
                 put_colour(&line, YELLOW);
-                put(&line, "  %llu retries", (unsigned long long)news->n_retries);
+                bars_put(&line, "  %llu retries", (unsigned long long)news->n_retries);
                 put_colour(&line, PLAIN);
         }
         if (room >= 60 && news->doing[0]) {
@@ -189,10 +189,10 @@ static void draw_node(const struct bars_look *look, const struct node_progress *
 
 static void draw_rest(const struct bars_look *look, uint32_t n, unsigned least, unsigned most,
                       struct bars_frame *frame) {
-        struct line line = line_begin(look, frame);
+        struct line line = bars_line_begin(look, frame);
 
         put_colour(&line, DIM);
-        put(&line, "and %u nodes more: %u %% to %u %%", n, least, most);
+        bars_put(&line, "and %u nodes more: %u %% to %u %%", n, least, most);
         line_end(&line);
 }
 
@@ -223,7 +223,7 @@ uint32_t bars_furthest_behind(const struct progress *progress, uint32_t n_wanted
         return n;
 }
 
-static bool is_among(const uint32_t *nodes, uint32_t n, uint32_t node) {
+static bool bars_is_among(const uint32_t *nodes, uint32_t n, uint32_t node) {
         while (n > 0 && nodes[n - 1] != node)
                 n--;
         return n > 0;
@@ -260,7 +260,7 @@ void bars_draw(const struct bars_look *look, const struct progress *progress, co
                 const struct node_progress *news = &progress->nodes[i];
                 unsigned percent = percent_of(news->n_bytes_done, news->n_bytes_total);
 
-                if (is_among(shown, n_bars, i)) {
+                if (bars_is_among(shown, n_bars, i)) {
                         draw_node(look, news, rates ? rates[i] : 0, name_columns, ret_frame);
                         continue;
                 }

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/staging/prepare/litdata.h"
 #include "daemon/staging/prepare/numpy.h"
-#include "daemon/staging/prepare/parquet.h"
+#include "daemon/staging/prepare/prepare_litdata.h"
+#include "daemon/staging/prepare/prepare_parquet.h"
 #include "proto/base/cleanup.h"
 
 #define NPY ".npy"
@@ -87,7 +87,7 @@ enum {
 };
 
 /* Which of these files of samples has this name, with or without another ending after it? 0: none. */
-static uint32_t form_of(const char *path, size_t n) {
+static uint32_t conversions_form_of(const char *path, size_t n) {
         static const struct {
                 const char *ending;
                 uint32_t form;
@@ -138,16 +138,16 @@ const struct conversion *conversion_of(const char *path, const struct conversion
 
         if (conversions->keeps_names)
                 return !conversion || !conversion->becomes ? &COPY : conversion;
-        if (!conversion && (form_of(path, strlen(path)) & conversions->plain_forms))
+        if (!conversion && (conversions_form_of(path, strlen(path)) & conversions->plain_forms))
                 return &PERHAPS;
         return conversion;
 }
 
 /* Files that are decompressed, as they are called then. */
 static uint32_t form_within(const char *path, const struct conversion *conversion) {
-        uint32_t form = form_of(path, strlen(path) - strlen(conversion->ending));
+        uint32_t form = conversions_form_of(path, strlen(path) - strlen(conversion->ending));
 
-        return form ? form : form_of(path, strlen(path));
+        return form ? form : conversions_form_of(path, strlen(path));
 }
 
 static bool keeps_names(const struct plan *plan) {

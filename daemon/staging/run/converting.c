@@ -12,9 +12,9 @@
 #include "daemon/base/work/crew.h"
 #include "daemon/data/format.h"
 #include "daemon/staging/prepare/converter.h"
-#include "daemon/staging/record/steps.h"
+#include "daemon/staging/record/record_steps.h"
 #include "daemon/staging/run/conversions.h"
-#include "daemon/staging/run/made.h"
+#include "daemon/staging/run/stage_made.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/shorten.h"
 
@@ -158,7 +158,7 @@ static int verify(struct converting *converting, uint64_t idx, enum converted ki
 
 /* ---- one file ---------------------------------------------------------------------------------------------------- */
 
-static uint64_t limit_of(const struct converting *converting, uint64_t idx) {
+static uint64_t converting_limit_of(const struct converting *converting, uint64_t idx) {
         const struct plan_file *file = plan_file(converting->making.source->plan, converting->idx_source[idx]);
         uint64_t limit = converting->run->dataset->unpack_limit;
 
@@ -168,7 +168,7 @@ static uint64_t limit_of(const struct converting *converting, uint64_t idx) {
 }
 
 /* Did an earlier run convert it? Only what is whole has such a name. */
-static bool find_kept(struct converting *converting, uint64_t idx) {
+static bool converting_find_kept(struct converting *converting, uint64_t idx) {
         struct making *making = &converting->making;
         struct stat status;
 
@@ -205,7 +205,7 @@ static int convert_into(struct converting *converting, uint64_t idx, const char 
                 .words = words,
                 .folder = converting->folder,
                 .path = source_path(converting, idx),
-                .limit_bytes = limit_of(converting, idx),
+                .limit_bytes = converting_limit_of(converting, idx),
                 .stall_s = (uint32_t)converting->run->dataset->stall_timeout,
                 .cancel = converting->run->cancel,
         };
@@ -239,7 +239,7 @@ static int convert_one(struct converting *converting, uint64_t idx, struct why *
         char part[MADE_NAME_SIZE];
         int r;
 
-        if (find_kept(converting, idx))
+        if (converting_find_kept(converting, idx))
                 return 0;
         snprintf(part, sizeof(part), "%08llu" PART, (unsigned long long)idx);
         r = convert_into(converting, idx, part, why);
@@ -250,7 +250,7 @@ static int convert_one(struct converting *converting, uint64_t idx, struct why *
 
 /* ---- all of this node -------------------------------------------------------------------------------------------- */
 
-static void work(void *userdata) {
+static void converting_work(void *userdata) {
         struct converting *converting = userdata;
         struct run *run = converting->run;
         uint64_t n_makers = made_n_makers(run);
@@ -277,7 +277,7 @@ static void work(void *userdata) {
         }
 }
 
-static void tick(void *userdata) {
+static void converting_tick(void *userdata) {
 }
 
 static int convert_mine(struct run *run, void *argument, struct why *why) {
@@ -292,7 +292,8 @@ static int convert_mine(struct run *run, void *argument, struct why *why) {
                 return r;
         cpus_find(&cpus);
         n_threads = cpus_n_threads(&cpus);
-        r = crew_run("convert", n_threads < CREW_MAX ? n_threads : CREW_MAX, work, TICK_NS, tick, converting);
+        r = crew_run("convert", n_threads < CREW_MAX ? n_threads : CREW_MAX, converting_work, TICK_NS, converting_tick,
+                     converting);
         if (r < 0)
                 return why_errno(why, r, "threads that convert");
         if (run->cancel && atomic_load(run->cancel))
@@ -314,7 +315,7 @@ static void say_left_out(struct run *run, uint64_t n, const char *first) {
                 run_say(run, "info", text);
 }
 
-static int list_files(struct converting *converting, const struct plan *plan, struct why *why) {
+static int converting_list_files(struct converting *converting, const struct plan *plan, struct why *why) {
         uint64_t n = plan_n_files(plan), n_unneeded = 0, n_left_out;
         const char *first = NULL;
 
@@ -371,7 +372,7 @@ int version_convert(struct run *run, struct version *version, const struct steps
         name_folder(run->dataset->prepare, suffix, sizeof(suffix));
         converting.making.suffix = suffix;
         pthread_mutex_init(&converting.lock, NULL);
-        r = agree(run, list_files(&converting, version->plan, why), why);
+        r = agree(run, converting_list_files(&converting, version->plan, why), why);
         if (r == 0)
                 r = version_make(run, version, &converting.making, why);
         pthread_mutex_destroy(&converting.lock);

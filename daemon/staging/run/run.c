@@ -15,8 +15,8 @@
 
 #include "daemon/data/format.h"
 #include "daemon/staging/fetch/local_file.h"
-#include "daemon/staging/record/steps.h"
-#include "daemon/staging/run/files.h"
+#include "daemon/staging/record/record_steps.h"
+#include "daemon/staging/run/stage_files.h"
 #include "proto/base/cleanup.h"
 
 #define EXIT_BY_SIGNAL 128 /* and its number, as shells say it */
@@ -24,14 +24,14 @@
 static _Atomic bool is_cancelled;
 static _Atomic int cancelled_by = SIGINT;
 
-static void on_signal(int signal) {
+static void run_on_signal(int signal) {
         cancelled_by = signal;
         if (atomic_exchange(&is_cancelled, true))
                 _exit(EXIT_BY_SIGNAL + signal); /* the second one means it */
 }
 
 static void catch_signals(void) {
-        struct sigaction action = { .sa_handler = on_signal };
+        struct sigaction action = { .sa_handler = run_on_signal };
 
         sigaction(SIGINT, &action, NULL);
         sigaction(SIGTERM, &action, NULL);
@@ -39,7 +39,7 @@ static void catch_signals(void) {
         signal(SIGCHLD, SIG_DFL); /* some parents ignore it: how a command has ended would then not be known */
 }
 
-static int exit_code_of(int error) {
+static int run_exit_code_of(int error) {
         switch (-error) {
         case 0:
                 return 0;
@@ -152,7 +152,7 @@ static int make_from_source(struct run *run, struct plan **plan, struct version 
 }
 
 /* Brings all nodes to one whole version: what was made before, or made anew. */
-static int make(struct run *run, struct plan **plan, struct version *version, struct why *why) {
+static int run_make(struct run *run, struct plan **plan, struct version *version, struct why *why) {
         struct plan *kept = NULL;
         int r;
 
@@ -201,7 +201,7 @@ static int show_plan(struct run *run, struct version *version, struct why *why) 
         return r;
 }
 
-static int publish(struct run *run, void *argument, struct why *why) {
+static int run_publish(struct run *run, void *argument, struct why *why) {
         struct version *version = argument;
 
         return tree_publish(version->tree, &run->next, why);
@@ -214,7 +214,7 @@ struct done {
 };
 
 /* What all nodes did together. */
-static struct done sum_up(struct run *run, const struct version *version) {
+static struct done run_sum_up(struct run *run, const struct version *version) {
         _cleanup_(freep) struct done *all = NULL;
         struct done sum = { 0 };
         struct done mine = {
@@ -241,10 +241,10 @@ static int make_visible(struct run *run, struct version *version, struct why *wh
         run_phase(run, "publishing");
         run->next.n_nodes = run->n_nodes;
         snprintf(run->next.source, sizeof(run->next.source), "%s", run->source_digest);
-        r = run->is_writer ? run_aside(run, publish, version, why) : 0;
+        r = run->is_writer ? run_aside(run, run_publish, version, why) : 0;
         return agree(run, r, why);
 }
-static int finish(struct run *run, struct version *version, struct why *why) {
+static int run_finish(struct run *run, struct version *version, struct why *why) {
         struct done done;
         char text[DLP_TEXT_MAX];
         struct steps steps;
@@ -255,7 +255,7 @@ static int finish(struct run *run, struct version *version, struct why *why) {
                 return r;
         snprintf(run->next.format, sizeof(run->next.format), "%s",
                  is_packed ? FORMAT_PACKED.name : run->dataset->format);
-        done = sum_up(run, version);
+        done = run_sum_up(run, version);
         run_hear_all(run);
         if (done.has_changed) /* else nothing changes for those who are being served */
                 r = make_visible(run, version, why);
@@ -279,9 +279,9 @@ static int stage(struct run *run, struct why *why) {
         if (r == 0)
                 r = find_place(run, why);
         if (r == 0)
-                r = make(run, &plan, &version, why);
+                r = run_make(run, &plan, &version, why);
         if (r == 0)
-                r = run->options->dry_run ? show_plan(run, &version, why) : finish(run, &version, why);
+                r = run->options->dry_run ? show_plan(run, &version, why) : run_finish(run, &version, why);
         version_fini(&version);
         plan_free(plan);
         return r;
@@ -315,7 +315,7 @@ static void on_idle(void *userdata) {
                 run_look(run, &why);
 }
 
-static int begin(struct run *run, struct why *why) {
+static int run_begin(struct run *run, struct why *why) {
         struct cluster_options options = { .stall_s = (uint32_t)run->dataset->stall_timeout,
                                            .idle = on_idle,
                                            .userdata = run };
@@ -337,7 +337,7 @@ static int begin(struct run *run, struct why *why) {
         return r < 0 ? why_errno(why, r, "the report") : 0;
 }
 
-static void end(struct run *run) {
+static void run_end(struct run *run) {
         run->is_over = true;
         cluster_leave(run->cluster); /* waits for the others, and is idle meanwhile */
         http_free(run->http);
@@ -358,14 +358,14 @@ int run_stage(const struct stage_options *options, const struct settings *settin
                 umask(0077); /* whom `allow` keeps out of the dataset reads nothing of what is staged of it */
         run.main_thread = pthread_self();
         pthread_mutex_init(&run.report_lock, NULL);
-        r = begin(&run, &why);
+        r = run_begin(&run, &why);
         catch_signals(); /* after MPI has set its own handlers */
         if (r < 0) {
                 fprintf(stderr, "dataloaderd-stage: %s\n", why.text);
                 if (run.cluster && run.n_nodes > 1)
-                        cluster_abort(run.cluster, exit_code_of(r));
-                end(&run);
-                return exit_code_of(r);
+                        cluster_abort(run.cluster, run_exit_code_of(r));
+                run_end(&run);
+                return run_exit_code_of(r);
         }
         r = agree(&run, make_http(&run, dataset, &why), &why);
         if (r == 0)
@@ -373,6 +373,6 @@ int run_stage(const struct stage_options *options, const struct settings *settin
         if (r < 0)
                 run_end_report(&run, "failed", why.text);
 
-        end(&run);
-        return exit_code_of(r);
+        run_end(&run);
+        return run_exit_code_of(r);
 }

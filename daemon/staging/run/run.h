@@ -3,14 +3,14 @@
  *   owner.c      root acts as the user whose folder it is
  *   agree.c      all nodes go on, or all end: with the words of the one that could not
  *   run.c        the steps, in order
- *   survey.c     what shall be there: the origin's plan, the same on all nodes
+ *   stage_survey.c     what shall be there: the origin's plan, the same on all nodes
  *   sharing.c    is the folder shared between nodes? who writes?
- *   source.c     the origin's files onto the disk
+ *   stage_source.c     the origin's files onto the disk
  *   unpacking.c  archives, while they arrive
- *   made.c       files that the nodes make of a version, each its share
- *   shards.c     ... samples prepared and packed
+ *   stage_made.c       files that the nodes make of a version, each its share
+ *   stage_shards.c     ... samples prepared and packed
  *   converting.c ... files through a program
- *   indexing.c   the index, made by each and compared */
+ *   stage_indexing.c   the index, made by each and compared */
 #pragma once
 
 #include <pthread.h>
@@ -19,15 +19,15 @@
 
 #include "daemon/core/settings.h"
 #include "daemon/data/format.h"
-#include "daemon/staging/fetch/http.h"
+#include "daemon/staging/fetch/fetch_http.h"
 #include "daemon/staging/nodes/cluster.h"
 #include "daemon/staging/nodes/transfer.h"
 #include "daemon/staging/plan/chunks.h"
 #include "daemon/staging/plan/plan.h"
-#include "daemon/staging/record/place.h"
+#include "daemon/staging/record/record_place.h"
 #include "daemon/staging/record/stamp.h"
-#include "daemon/staging/run/options.h"
-#include "daemon/staging/run/report.h"
+#include "daemon/staging/run/stage_options.h"
+#include "daemon/staging/run/stage_report.h"
 #include "daemon/staging/tree/tree.h"
 
 /* A set of files on its way to be a version: the origin's, what was unpacked of them, what was made of those. */

@@ -8,10 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/staging/nodes/moves.h"
-#include "daemon/staging/origin/unpack.h"
-#include "daemon/staging/run/files.h"
+#include "daemon/staging/nodes/nodes_moves.h"
+#include "daemon/staging/origin/origin_unpack.h"
 #include "daemon/staging/run/run.h"
+#include "daemon/staging/run/stage_files.h"
 #include "proto/base/cleanup.h"
 
 #define GROWTH_DEFAULT 100u       /* what comes out of an archive, unless the configuration says more */
@@ -47,7 +47,7 @@ struct unpacking {
 
 /* ---- the archive's bytes, as they arrive ---- */
 
-static void on_written(void *userdata, uint64_t idx_chunk) {
+static void unpacking_on_written(void *userdata, uint64_t idx_chunk) {
         struct unpacking *unpacking = userdata;
 
         pthread_mutex_lock(&unpacking->lock);
@@ -221,7 +221,7 @@ static int unpack_one(struct unpacking *unpacking, uint64_t idx_file) {
         return r;
 }
 
-static int unpack_all(struct run *run, void *argument, struct why *why) {
+static int unpacking_unpack_all(struct run *run, void *argument, struct why *why) {
         struct unpacking *unpacking = argument;
         const struct plan *plan = unpacking->source->plan;
         int r = 0;
@@ -234,7 +234,7 @@ static int unpack_all(struct run *run, void *argument, struct why *why) {
 
 /* ---- all of it ---- */
 
-static int begin(struct run *run, struct version *source, struct unpacking *unpacking, struct why *why) {
+static int unpacking_begin(struct run *run, struct version *source, struct unpacking *unpacking, struct why *why) {
         uint64_t n_chunks = chunks_count(source->chunks);
         int r;
 
@@ -254,7 +254,7 @@ static int begin(struct run *run, struct version *source, struct unpacking *unpa
         return 0;
 }
 
-static void end(struct unpacking *unpacking) {
+static void unpacking_end(struct unpacking *unpacking) {
         if (unpacking->folder_fd >= 0)
                 close(unpacking->folder_fd);
         free(unpacking->present);
@@ -336,10 +336,10 @@ static int unpack_while_arriving(struct run *run, struct version *source, struct
 
         if (!run->is_writer)
                 return version_complete(run, source, true, NULL, NULL, why);
-        r = aside_start(&aside, run, unpack_all, unpacking, why);
+        r = aside_start(&aside, run, unpacking_unpack_all, unpacking, why);
         if (r < 0)
                 return r;
-        r = version_complete(run, source, true, on_written, unpacking, why);
+        r = version_complete(run, source, true, unpacking_on_written, unpacking, why);
         pthread_mutex_lock(&unpacking->lock);
         unpacking->is_over = true;
         pthread_cond_signal(&unpacking->changed);
@@ -360,7 +360,7 @@ int version_unpack(struct run *run, struct version *version, struct why *why) {
         int r = 0;
 
         if (run->is_writer)
-                r = begin(run, version, &unpacking, why);
+                r = unpacking_begin(run, version, &unpacking, why);
         r = agree(run, r, why);
         if (r == 0)
                 r = unpack_while_arriving(run, version, &unpacking, why);
@@ -372,7 +372,7 @@ int version_unpack(struct run *run, struct version *version, struct why *why) {
         unpacking.result = &result;
         if (r == 0 && run->is_writer)
                 r = run_aside(run, adopt_files, &unpacking, why);
-        end(&unpacking);
+        unpacking_end(&unpacking);
         r = agree(run, r, why);
         if (r < 0) {
                 version_fini(&result);

@@ -10,7 +10,7 @@
 #include "daemon/base/machine/cpus.h"
 #include "daemon/base/machine/disk.h"
 #include "daemon/base/work/crew.h"
-#include "daemon/staging/tree/private.h"
+#include "daemon/staging/tree/tree_private.h"
 #include "proto/base/cleanup.h"
 
 #define THREADS_MAX 4u /* four hash as fast as most disks read, and hold a chunk each */
@@ -58,8 +58,8 @@ static void say_digests(struct checking *checking, const struct plan_file *file,
 /* ---- large files --------------------------------------------------------------------------------------------- */
 
 /* One chunk. Returns 0 if it is what was written; else it is missing. */
-static int check_part(struct checking *checking, int fd, const struct plan_file *file, uint64_t idx_chunk,
-                      const struct chunk *chunk) {
+static int check_check_part(struct checking *checking, int fd, const struct plan_file *file, uint64_t idx_chunk,
+                            const struct chunk *chunk) {
         struct tree *tree = checking->tree;
         struct digest128 digest, noted = state_digest(&tree->state, idx_chunk);
         struct why text;
@@ -86,7 +86,7 @@ static int check_part(struct checking *checking, int fd, const struct plan_file 
 }
 
 /* All of it was read, and each chunk is as it was written. */
-static int judge_large(struct checking *checking, uint64_t idx_file) {
+static int check_judge_large(struct checking *checking, uint64_t idx_file) {
         struct tree *tree = checking->tree;
         const struct plan_file *file = plan_file(tree->plan, idx_file);
         const uint8_t *expected = state_expected(&tree->state, idx_file);
@@ -103,7 +103,7 @@ static int judge_large(struct checking *checking, uint64_t idx_file) {
 }
 
 /* Hands over what is hashed of a file that is not whole. */
-static void hand_over(struct checking *checking, uint64_t idx_file, uint64_t n_hashed) {
+static void check_hand_over(struct checking *checking, uint64_t idx_file, uint64_t n_hashed) {
         struct sha256 fresh = { 0 };
 
         if (sha256_init(&fresh) < 0)
@@ -131,7 +131,7 @@ int check_large(struct checking *checking, uint64_t idx_file) {
                         return -ECANCELED;
                 if (state_is_missing(&tree->state, i))
                         continue;
-                if (check_part(checking, fd, file, i, &chunk) < 0)
+                if (check_check_part(checking, fd, file, i, &chunk) < 0)
                         is_bad = true;
                 else if (n_hashed == chunk.offset) {
                         sha256_add(&checking->sha, checking->buffer, chunk.n_bytes);
@@ -139,11 +139,11 @@ int check_large(struct checking *checking, uint64_t idx_file) {
                 }
         }
         if (n_hashed == file->n_bytes)
-                return judge_large(checking, idx_file);
+                return check_judge_large(checking, idx_file);
         if (is_bad)
                 state_set_broken(&tree->state, idx_file);
         if (n_hashed > 0 && checking->may_grow)
-                hand_over(checking, idx_file, n_hashed);
+                check_hand_over(checking, idx_file, n_hashed);
         return is_bad;
 }
 
@@ -239,7 +239,7 @@ struct check {
 };
 
 /* The next large file or chunk of small ones; false at the end. */
-static bool take_next(struct check *check, uint64_t *ret_idx_chunk, struct chunk *ret_chunk) {
+static bool check_take_next(struct check *check, uint64_t *ret_idx_chunk, struct chunk *ret_chunk) {
         struct tree *tree = check->tree;
         uint64_t first;
         bool taken;
@@ -277,7 +277,7 @@ static void check_some(void *userdata) {
         int r = checking_init(&checking, check->tree);
 
         checking.may_grow = true;
-        while (r >= 0 && take_next(check, &idx_chunk, &chunk)) {
+        while (r >= 0 && check_take_next(check, &idx_chunk, &chunk)) {
                 r = check_unit(&checking, idx_chunk, &chunk);
                 n_bad += r > 0 ? r : 0;
         }
@@ -288,11 +288,11 @@ static void check_some(void *userdata) {
         pthread_mutex_unlock(&check->lock);
 }
 
-static void on_tick(void *userdata) {
+static void check_on_tick(void *userdata) {
 }
 
 /* The usual beginning: there is nothing to look at. */
-static bool is_fresh(const struct tree *tree) {
+static bool check_is_fresh(const struct tree *tree) {
         for (uint64_t i = 0; i < chunks_count(tree->chunks); i++)
                 if (!state_is_missing(&tree->state, i))
                         return false;
@@ -305,13 +305,13 @@ int64_t tree_verify(struct tree *tree, struct why *why) {
         uint32_t n_threads;
         int r;
 
-        if (is_fresh(tree))
+        if (check_is_fresh(tree))
                 return 0;
         cpus_find(&cpus);
         n_threads = cpus_n_threads(&cpus);
         pthread_mutex_init(&check.lock, NULL);
-        r = crew_run("stage-check", n_threads < THREADS_MAX ? n_threads : THREADS_MAX, check_some, LOOK_NS, on_tick,
-                     &check);
+        r = crew_run("stage-check", n_threads < THREADS_MAX ? n_threads : THREADS_MAX, check_some, LOOK_NS,
+                     check_on_tick, &check);
         pthread_mutex_destroy(&check.lock);
         if (r == 0)
                 r = check.result;

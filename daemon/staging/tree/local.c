@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "daemon/base/machine/disk.h"
-#include "daemon/staging/tree/private.h"
+#include "daemon/staging/tree/tree_private.h"
 #include "proto/base/cleanup.h"
 
 /* ---- copying, where there can be no link --------------------------------------------------------------------- */
@@ -49,8 +49,8 @@ static int copy_into_place(struct tree *tree, int from_fd, const struct plan_fil
 /* ---- files that were made here ----------------------------------------------------------------------------- */
 
 /* Hashes it; of a large file the chunks, too: `digests` of each, to be noted when it is in place. */
-static int hash_file(struct tree *tree, int fd, const struct plan_file *file, struct digest128 *digests,
-                     uint8_t found[SHA256_BYTES]) {
+static int local_hash_file(struct tree *tree, int fd, const struct plan_file *file, struct digest128 *digests,
+                           uint8_t found[SHA256_BYTES]) {
         sha256_restart(&tree->sha);
         for (uint64_t offset = 0, i = 0; offset < file->n_bytes; i++) {
                 size_t n = file->n_bytes - offset < CHUNK_BYTES ? (size_t)(file->n_bytes - offset) : CHUNK_BYTES;
@@ -85,7 +85,7 @@ static int put_in_place(struct tree *tree, const struct plan_file *file, const c
         return r;
 }
 
-static int note(struct tree *tree, uint64_t idx_chunk, struct digest128 digest, struct why *why) {
+static int local_note(struct tree *tree, uint64_t idx_chunk, struct digest128 digest, struct why *why) {
         int r = journal_note(&tree->journal, idx_chunk, digest);
 
         if (r < 0)
@@ -111,7 +111,7 @@ static int note_small(struct tree *tree, uint64_t idx_chunk, struct why *why) {
                 }
                 at += file->n_bytes;
         }
-        return note(tree, idx_chunk, digest128_of(tree->scratch, chunk.n_bytes), why);
+        return local_note(tree, idx_chunk, digest128_of(tree->scratch, chunk.n_bytes), why);
 }
 
 static int adopt(struct tree *tree, uint64_t idx_file, const char *from_path, int fd, struct digest128 *digests,
@@ -121,7 +121,7 @@ static int adopt(struct tree *tree, uint64_t idx_file, const char *from_path, in
         uint8_t found[SHA256_BYTES];
         int r;
 
-        r = hash_file(tree, fd, file, digests, found);
+        r = local_hash_file(tree, fd, file, digests, found);
         if (r < 0)
                 return why_errno(why, r, "%s", from_path);
         if (file->sha256 && memcmp(found, file->sha256, sizeof(found)) != 0)
@@ -135,7 +135,7 @@ static int adopt(struct tree *tree, uint64_t idx_file, const char *from_path, in
         if (!file_is_large(file))
                 return note_small(tree, first, why);
         for (uint64_t i = 0; i < n && r == 0; i++)
-                r = note(tree, first + i, digests[i], why);
+                r = local_note(tree, first + i, digests[i], why);
         return r;
 }
 

@@ -76,7 +76,7 @@ static bool points_into_folder(const struct place *place) {
         return rest[0] == '/' && !strstr(rest, "..");
 }
 
-static int is_empty(const char *path) {
+static int lock_is_empty(const char *path) {
         DIR *folder = opendir(path);
         const struct dirent *entry;
         bool empty = true;
@@ -109,7 +109,7 @@ int look_at_path(const struct place *place, struct why *why) {
                 return why_set(why, -EEXIST,
                                "%s is not a folder; move it away, or set `path` to a path that does not exist yet",
                                place->path);
-        r = is_empty(place->path);
+        r = lock_is_empty(place->path);
         if (r < 0)
                 return why_errno(why, r, "%s", place->path);
         if (r == 0)

@@ -1,7 +1,7 @@
 /* staging/tree/lock.h: one run at a time at a place, and nothing of a stranger's is replaced. */
 #pragma once
 
-#include "daemon/staging/record/place.h"
+#include "daemon/staging/record/record_place.h"
 #include "proto/base/why.h"
 
 /* The right to change what lies at this place: one run at a time. Makes the folder. Returns a descriptor (close gives

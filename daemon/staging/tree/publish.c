@@ -17,11 +17,11 @@
 #include "daemon/base/machine/disk.h"
 #include "daemon/staging/record/version_lock.h"
 #include "daemon/staging/tree/lock.h"
-#include "daemon/staging/tree/private.h"
 #include "daemon/staging/tree/sweep.h"
+#include "daemon/staging/tree/tree_private.h"
 #include "proto/base/cleanup.h"
 
-static int check_whole(const struct tree *tree, struct why *why) {
+static int publish_check_whole(const struct tree *tree, struct why *why) {
         uint64_t n_chunks = chunks_count(tree->chunks), missing = state_first_missing(&tree->state, 0, n_chunks);
 
         if (missing < n_chunks)
@@ -57,7 +57,7 @@ static int swap_link(const struct tree *tree, struct why *why) {
         return disk_sync_folder_of(place->path, why);
 }
 
-static void fill_in(const struct tree *tree, struct stamp *stamp) {
+static void publish_fill_in(const struct tree *tree, struct stamp *stamp) {
         const char *digest = plan_digest(tree->plan);
 
         snprintf(stamp->dataset, sizeof(stamp->dataset), "%s", tree->options.dataset);
@@ -77,13 +77,13 @@ int tree_publish(struct tree *tree, struct stamp *stamp, struct why *why) {
         bool is_new;
         int r;
 
-        r = check_whole(tree, why);
+        r = publish_check_whole(tree, why);
         if (r == 0)
                 r = tree_sync(tree, why);
         if (r < 0)
                 return r;
         is_new = stamp_read(&tree->place, &before, why) != 0 || strcmp(before.version, tree->version) != 0;
-        fill_in(tree, stamp);
+        publish_fill_in(tree, stamp);
         version_lock_prepare(tree->folder_fd, tree->version); /* if it fails readers lock the folder */
         r = swap_link(tree, why);
         if (r == 0)

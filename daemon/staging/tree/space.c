@@ -6,7 +6,7 @@
 #include <sys/statvfs.h>
 
 #include "daemon/base/bytes.h"
-#include "daemon/staging/tree/private.h"
+#include "daemon/staging/tree/tree_private.h"
 
 #define SPARE_BYTES (64ull << 20)
 #define SPARE_SHARE 100u /* a hundredth: what file systems need beside */
@@ -16,7 +16,7 @@ struct need {
         uint64_t n_inodes;
 };
 
-static uint64_t round_up(uint64_t n_bytes, uint64_t block) {
+static uint64_t space_round_up(uint64_t n_bytes, uint64_t block) {
         return (n_bytes + block - 1) / block * block;
 }
 
@@ -41,7 +41,7 @@ static void add_large(struct tree *tree, uint64_t idx_file, uint64_t block, stru
                         n_missing += chunks_get(tree->chunks, i).n_bytes;
         if (n_missing == 0)
                 return;
-        need->n_bytes += round_up(n_missing, block);
+        need->n_bytes += space_round_up(n_missing, block);
         need->n_inodes += n_missing == file->n_bytes;
         if (n_missing < file->n_bytes && tree->root_fd >= 0)
                 need->n_bytes -= reserved(tree, file, n_missing);
@@ -76,7 +76,7 @@ static struct need needed(struct tree *tree, uint64_t block) {
                 for (uint32_t k = 0; k < chunk.n_files && state_is_missing(&tree->state, i); k++) {
                         if (state_is_whole(&tree->state, chunk.first_file + k))
                                 continue;
-                        need.n_bytes += round_up(plan_file(tree->plan, chunk.first_file + k)->n_bytes, block);
+                        need.n_bytes += space_round_up(plan_file(tree->plan, chunk.first_file + k)->n_bytes, block);
                         need.n_inodes += 1 + begins_folder(tree->plan, chunk.first_file + k);
                 }
         }
@@ -84,7 +84,7 @@ static struct need needed(struct tree *tree, uint64_t block) {
 }
 
 /* The folder, or what it will be made in. */
-static int look(const struct tree *tree, struct statvfs *ret_status) {
+static int space_look(const struct tree *tree, struct statvfs *ret_status) {
         char parent[PATH_MAX];
         char *slash;
 
@@ -103,7 +103,7 @@ int tree_check_space(struct tree *tree, struct why *why) {
         uint64_t n_free;
         int r;
 
-        r = look(tree, &status);
+        r = space_look(tree, &status);
         if (r < 0)
                 return why_errno(why, r, "%s", tree->place.folder);
         need = needed(tree, status.f_frsize ? status.f_frsize : 4096);

@@ -19,7 +19,7 @@
 static int remove_entry(int dir_fd, const char *name, uint32_t depth);
 
 /* Never through a link: what is opened is the folder that was there, or nothing. */
-static DIR *open_folder(int dir_fd, const char *name) {
+static DIR *sweep_open_folder(int dir_fd, const char *name) {
         int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         DIR *folder = fd < 0 ? NULL : fdopendir(fd);
 
@@ -29,7 +29,7 @@ static DIR *open_folder(int dir_fd, const char *name) {
 }
 
 static int empty_folder(int dir_fd, const char *name, uint32_t depth) {
-        DIR *folder = open_folder(dir_fd, name);
+        DIR *folder = sweep_open_folder(dir_fd, name);
         const struct dirent *entry;
         int r = 0;
 
@@ -63,7 +63,7 @@ static bool is_of_version(const char *name) {
                (name[14] == '\0' || name[14] == '.');
 }
 
-static bool is_among(const char *name, const char *const *versions, size_t n) {
+static bool sweep_is_among(const char *name, const char *const *versions, size_t n) {
         for (size_t i = 0; i < n; i++)
                 if (versions[i][0] && strncmp(name, versions[i], 14) == 0)
                         return true;
@@ -72,7 +72,7 @@ static bool is_among(const char *name, const char *const *versions, size_t n) {
 
 /* Last of all what readers lock: who comes too late finds it gone, with the version. */
 static void sweep_version(int folder_fd, const char *version) {
-        DIR *folder = open_folder(folder_fd, ".");
+        DIR *folder = sweep_open_folder(folder_fd, ".");
         struct version_claim claim;
         const struct dirent *entry;
         char readers[PLACE_VERSION_SIZE + 16];
@@ -88,7 +88,7 @@ static void sweep_version(int folder_fd, const char *version) {
         }
         snprintf(readers, sizeof(readers), "%s.readers", version);
         while ((entry = readdir(folder))) {
-                if (!is_of_version(entry->d_name) || !is_among(entry->d_name, &version, 1) ||
+                if (!is_of_version(entry->d_name) || !sweep_is_among(entry->d_name, &version, 1) ||
                     strcmp(entry->d_name, readers) == 0)
                         continue;
                 r = remove_entry(folder_fd, entry->d_name, 0);
@@ -103,15 +103,15 @@ static void sweep_version(int folder_fd, const char *version) {
 }
 
 void sweep_versions(int folder_fd, const char *const *keep, size_t n_keep) {
-        DIR *folder = open_folder(folder_fd, ".");
+        DIR *folder = sweep_open_folder(folder_fd, ".");
         char names[VERSIONS_MAX][PLACE_VERSION_SIZE];
         const char *versions[VERSIONS_MAX];
         const struct dirent *entry;
         size_t n = 0;
 
         while (folder && n < VERSIONS_MAX && (entry = readdir(folder))) {
-                if (!is_of_version(entry->d_name) || is_among(entry->d_name, keep, n_keep) ||
-                    is_among(entry->d_name, versions, n))
+                if (!is_of_version(entry->d_name) || sweep_is_among(entry->d_name, keep, n_keep) ||
+                    sweep_is_among(entry->d_name, versions, n))
                         continue;
                 snprintf(names[n], sizeof(names[n]), "%.14s", entry->d_name);
                 versions[n] = names[n];

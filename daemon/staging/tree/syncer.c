@@ -13,7 +13,7 @@
 #define IDLE_NS   (SECOND_NS / 2)
 
 /* When the next sync is due: 0 at once, UINT64_MAX not before something is written. */
-static uint64_t due_ns(const struct syncer *syncer) {
+static uint64_t syncer_due_ns(const struct syncer *syncer) {
         if (syncer->n_due > syncer->n_done)
                 return 0;
         if (syncer->n_bytes == 0)
@@ -41,7 +41,7 @@ static void *syncer_main(void *argument) {
 
         pthread_mutex_lock(&syncer->lock);
         while (!syncer->is_stopped) {
-                uint64_t due = due_ns(syncer);
+                uint64_t due = syncer_due_ns(syncer);
 
                 if (due <= clock_now_ns())
                         sync_now(syncer);

@@ -11,7 +11,7 @@
 
 #include "daemon/base/machine/disk.h"
 #include "daemon/staging/tree/lock.h"
-#include "daemon/staging/tree/private.h"
+#include "daemon/staging/tree/tree_private.h"
 #include "proto/base/cleanup.h"
 
 void tree_tell(struct tree *tree, enum tree_event event, uint64_t n_bytes, const char *text) {
@@ -103,7 +103,7 @@ void tree_forget_file(struct tree *tree, uint64_t idx_file) {
 
 /* ---- folders ------------------------------------------------------------------------------------------------- */
 
-static int open_folder(const struct tree *tree, const char *suffix, int *ret_fd, struct why *why) {
+static int tree_open_folder(const struct tree *tree, const char *suffix, int *ret_fd, struct why *why) {
         char path[PATH_MAX];
         int r = place_file(&tree->place, tree->version, suffix, path);
 
@@ -126,9 +126,9 @@ static int open_folders(struct tree *tree, struct why *why) {
         tree->folder_fd = open(tree->place.folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (tree->folder_fd < 0 && !(tree->options.read_only && errno == ENOENT))
                 return why_errno(why, -errno, "%s", tree->place.folder);
-        r = open_folder(tree, "", &tree->root_fd, why);
+        r = tree_open_folder(tree, "", &tree->root_fd, why);
         if (r == 0 && plan_has_archives(tree->plan))
-                r = open_folder(tree, ".spool", &tree->spool_fd, why);
+                r = tree_open_folder(tree, ".spool", &tree->spool_fd, why);
         roots_init(&tree->write_roots, tree);
         roots_init(&tree->read_roots, tree);
         return r;
@@ -136,7 +136,7 @@ static int open_folders(struct tree *tree, struct why *why) {
 
 /* ---- what is known ------------------------------------------------------------------------------------------- */
 
-static int make_room(struct tree *tree) {
+static int tree_make_room(struct tree *tree) {
         int r = state_init(&tree->state, tree->plan, tree->chunks);
 
         tree->scratch = tree->options.read_only ? NULL : malloc(CHUNK_BYTES);
@@ -163,7 +163,7 @@ static bool is_vouched_for(const struct tree *tree, const struct stamp *stamp) {
                (strcmp(stamp->source_version, tree->version) == 0 && strcmp(stamp->source, digest) == 0);
 }
 
-static int take_sha256(void *userdata, uint64_t idx_file, const struct plan_file *there) {
+static int tree_take_sha256(void *userdata, uint64_t idx_file, const struct plan_file *there) {
         struct tree *tree = userdata;
 
         if (there->sha256 && !plan_file(tree->plan, idx_file)->sha256)
@@ -172,7 +172,7 @@ static int take_sha256(void *userdata, uint64_t idx_file, const struct plan_file
 }
 
 /* Is a file there, as long as it should be? A broken one is told, and its chunks are missing. */
-static void look_at_file(struct tree *tree, uint64_t idx_file) {
+static void tree_look_at_file(struct tree *tree, uint64_t idx_file) {
         const struct plan_file *file = plan_file(tree->plan, idx_file);
         struct stat status = { 0 };
         struct why text;
@@ -204,11 +204,11 @@ static int believe_stamp(struct tree *tree, struct why *why) {
         for (uint64_t i = 0; i < chunks_count(tree->chunks); i++)
                 state_set_present(&tree->state, i, tree->state.digests[i]);
         if (tree->state.sha256s)
-                r = manifest_each(tree, tree->version, take_sha256, tree, why);
+                r = manifest_each(tree, tree->version, tree_take_sha256, tree, why);
         if (r < 0 && r != -ENOENT && r != -EBADMSG)
                 return r;
         for (uint64_t i = 0; i < plan_n_files(tree->plan); i++) {
-                look_at_file(tree, i);
+                tree_look_at_file(tree, i);
                 if (tree_is_cancelled(tree))
                         return -ECANCELED;
         }
@@ -216,7 +216,7 @@ static int believe_stamp(struct tree *tree, struct why *why) {
 }
 
 /* Returns 0, or 1 if the journal does not say what is known. */
-static int find_out(struct tree *tree, const char *journal_path, struct why *why) {
+static int tree_find_out(struct tree *tree, const char *journal_path, struct why *why) {
         struct stamp stamp = { 0 };
         int64_t n_records, n_known = 0, n_bad;
         int r;
@@ -254,7 +254,7 @@ static int open_journal(struct tree *tree, struct why *why) {
 
         if (r < 0)
                 return why_errno(why, r, "%s", tree->place.folder);
-        r = find_out(tree, path, why);
+        r = tree_find_out(tree, path, why);
         if (r < 0 || tree->options.read_only)
                 return r;
         if (r == 0)
@@ -264,13 +264,13 @@ static int open_journal(struct tree *tree, struct why *why) {
 
 /* ---- opening and closing ------------------------------------------------------------------------------------- */
 
-static int start_threads(struct tree *tree, struct why *why) {
+static int tree_start_threads(struct tree *tree, struct why *why) {
         int r = syncer_start(&tree->syncer, tree->folder_fd);
 
         return r < 0 ? why_errno(why, r, "the thread that syncs cannot be started") : 0;
 }
 
-static int open_tree(struct tree *tree, struct why *why) {
+static int tree_open_tree(struct tree *tree, struct why *why) {
         int r;
 
         r = look_at_path(&tree->place, why);
@@ -284,13 +284,13 @@ static int open_tree(struct tree *tree, struct why *why) {
         r = open_folders(tree, why);
         if (r < 0)
                 return r;
-        r = make_room(tree);
+        r = tree_make_room(tree);
         if (r < 0)
                 return why_errno(why, r, "%s: noting what is there", tree->place.path);
         r = open_journal(tree, why);
         if (r < 0)
                 return r;
-        return tree->options.read_only ? 0 : start_threads(tree, why);
+        return tree->options.read_only ? 0 : tree_start_threads(tree, why);
 }
 
 int tree_open(const struct place *place, const struct plan *plan, const struct chunks *chunks,
@@ -314,7 +314,7 @@ int tree_open(const struct place *place, const struct plan *plan, const struct c
         place_version(plan_digest(plan), tree->version);
         snprintf(tree->part_name, sizeof(tree->part_name), "%s.part", tree->version);
 
-        r = open_tree(tree, why);
+        r = tree_open_tree(tree, why);
         if (r < 0)
                 return r;
         *ret_tree = TAKE_PTR(tree);

@@ -20,7 +20,7 @@
 
 #include "daemon/staging/plan/chunks.h"
 #include "daemon/staging/plan/plan.h"
-#include "daemon/staging/record/place.h"
+#include "daemon/staging/record/record_place.h"
 #include "daemon/staging/record/stamp.h"
 #include "proto/base/why.h"
 

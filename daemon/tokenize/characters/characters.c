@@ -35,7 +35,7 @@ size_t character_write(uint32_t point, uint8_t *into) {
 }
 
 /* 0: the map does not have it. */
-static size_t look_up(const struct character_map *map, uint32_t point, uint32_t *into) {
+static size_t characters_look_up(const struct character_map *map, uint32_t point, uint32_t *into) {
         size_t low = 0, high = map->n_rows;
 
         while (low < high) {
@@ -62,7 +62,7 @@ size_t character_lower(uint32_t point, uint32_t into[CHARACTER_PARTS_MAX]) {
                 return 1;
         }
         if (character_class(point) & CHARACTER_LOWERS)
-                n = look_up(&CHARACTER_LOWERED, point, into);
+                n = characters_look_up(&CHARACTER_LOWERED, point, into);
         if (n > 0)
                 return n;
         into[0] = point;
@@ -91,9 +91,9 @@ size_t character_decompose(uint32_t point, bool more, uint32_t into[CHARACTER_PA
         if (point - HANGUL_S < HANGUL_N)
                 return decompose_hangul(point, into);
         if (more)
-                n = look_up(&CHARACTER_DECOMPOSED_MORE, point, into);
+                n = characters_look_up(&CHARACTER_DECOMPOSED_MORE, point, into);
         if (n == 0)
-                n = look_up(&CHARACTER_DECOMPOSED, point, into);
+                n = characters_look_up(&CHARACTER_DECOMPOSED, point, into);
         if (n > 0)
                 return n;
         into[0] = point;
@@ -101,7 +101,7 @@ size_t character_decompose(uint32_t point, bool more, uint32_t into[CHARACTER_PA
 }
 
 /* The first pair that begins with this character or a later one. */
-static const struct character_pair *first_pair(uint32_t first) {
+static const struct character_pair *characters_first_pair(uint32_t first) {
         size_t low = 0, high = N_CHARACTER_PAIRS;
 
         while (low < high) {
@@ -123,7 +123,8 @@ uint32_t character_compose(uint32_t first, uint32_t second) {
         if (first - HANGUL_S < HANGUL_N && (first - HANGUL_S) % HANGUL_N_T == 0 &&
             second - HANGUL_T - 1 < HANGUL_N_T - 1)
                 return first + (second - HANGUL_T);
-        for (const struct character_pair *pair = first_pair(first); pair < end && pair->first == first; pair++)
+        for (const struct character_pair *pair = characters_first_pair(first); pair < end && pair->first == first;
+             pair++)
                 if (pair->second == second)
                         return pair->composed;
         return 0;

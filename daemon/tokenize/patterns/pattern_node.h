@@ -2,6 +2,6 @@
 #pragma once
 
 #include "daemon/tokenize/json_node.h"
-#include "daemon/tokenize/patterns/pattern.h"
+#include "daemon/tokenize/patterns/token_pattern.h"
 
 int pattern_node_read(const struct json_node *node, struct pattern **ret_pattern, struct why *why);

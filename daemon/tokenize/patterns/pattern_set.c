@@ -49,7 +49,7 @@ void pattern_set_finish(struct pattern_set *set) {
         }
 }
 
-static int add_classes(struct pattern_set *set, uint32_t classes, bool is_not) {
+static int pattern_set_add_classes(struct pattern_set *set, uint32_t classes, bool is_not) {
         if (!is_not) {
                 set->classes |= classes;
                 return 0;
@@ -77,7 +77,7 @@ static int read_property(struct pattern_text *text, struct pattern_set *set, boo
                 if (strlen(PROPERTIES[i].name) == (size_t)(end - at) &&
                     memcmp(PROPERTIES[i].name, at, (size_t)(end - at)) == 0) {
                         text->at = (size_t)(end + 1 - (const char *)text->text);
-                        return add_classes(set, PROPERTIES[i].classes, is_not);
+                        return pattern_set_add_classes(set, PROPERTIES[i].classes, is_not);
                 }
         return -EINVAL;
 }
@@ -143,10 +143,10 @@ static int read_escape(struct pattern_text *text, struct pattern_set *set, uint3
                 return read_property(text, set, letter == 'P', ret_what);
         case 's':
         case 'S':
-                return add_classes(set, CHARACTER_SPACE, letter == 'S');
+                return pattern_set_add_classes(set, CHARACTER_SPACE, letter == 'S');
         case 'd':
         case 'D':
-                return add_classes(set, CHARACTER_DECIMAL, letter == 'D');
+                return pattern_set_add_classes(set, CHARACTER_DECIMAL, letter == 'D');
         case 'x':
                 return read_code(text, 2, ret_point);
         case 'u':

@@ -1,4 +1,4 @@
-/* tokenize/patterns/pattern_set.h: a set of characters in a pattern, such as [^\s\p{L}]. Private to pattern.c. */
+/* tokenize/patterns/pattern_set.h: a set of characters in a pattern, such as [^\s\p{L}]. Private to token_pattern.c. */
 #pragma once
 
 #include <stdbool.h>

@@ -8,7 +8,7 @@
  * well, as long as they fit: no other pack with room for them is fuller. */
 #include <errno.h>
 
-#include "proto/order/grouping/packing.h"
+#include "proto/order/grouping/grouping_packing.h"
 
 struct best_fit {
         struct dlp_making *making;
@@ -35,7 +35,7 @@ static uint64_t n_together(const struct dlp_packing *packing, uint64_t n) {
         return packing->rows > 0 && packing->rows < n ? packing->rows : n;
 }
 
-static uint64_t table_bytes(uint32_t size) {
+static uint64_t best_fit_table_bytes(uint32_t size) {
         struct dlp_number_set set;
 
         return 2 * dlp_number_set_plan(&set, size + 1ull) * sizeof(uint64_t) + 3 * (size + 1ull) * sizeof(uint32_t);
@@ -48,12 +48,12 @@ uint64_t dlp_pack_best_fit_bytes(const struct dlp_packing *packing, const struct
         if (__builtin_mul_overflow(n_together(packing, n), (packing->max_samples > 0 ? 2 : 1) * sizeof(uint32_t),
                                    &open) ||
             __builtin_add_overflow(n_bytes, open, &n_bytes) ||
-            __builtin_add_overflow(n_bytes, table_bytes(packing->size) + 4 * 4096, &n_bytes))
+            __builtin_add_overflow(n_bytes, best_fit_table_bytes(packing->size) + 4 * 4096, &n_bytes))
                 return UINT64_MAX;
         return n_bytes;
 }
 
-static int init(struct best_fit *fit, uint64_t n_pieces) {
+static int best_fit_init(struct best_fit *fit, uint64_t n_pieces) {
         uint64_t n_numbers = fit->packing->size + 1ull;
         uint64_t *words;
         int r = dlp_grouping_init(fit->making, fit->packing->lengths.step, n_pieces,
@@ -61,10 +61,10 @@ static int init(struct best_fit *fit, uint64_t n_pieces) {
 
         if (r < 0)
                 return r;
-        r = dlp_making_allocate(fit->making, 1, table_bytes(fit->packing->size), &fit->tables);
+        r = dlp_making_allocate(fit->making, 1, best_fit_table_bytes(fit->packing->size), &fit->tables);
         if (r < 0)
                 return r;
-        fit->n_table_bytes = table_bytes(fit->packing->size);
+        fit->n_table_bytes = best_fit_table_bytes(fit->packing->size);
         words = fit->tables;
         dlp_number_set_init(&fit->lengths, n_numbers, words);
         words += dlp_number_set_plan(&fit->lengths, n_numbers);
@@ -80,7 +80,7 @@ static int init(struct best_fit *fit, uint64_t n_pieces) {
         return r;
 }
 
-static void free_tables(struct best_fit *fit) {
+static void best_fit_free_tables(struct best_fit *fit) {
         fit->making->release(fit->making, fit->tables, fit->n_table_bytes);
         fit->making->release(fit->making, fit->next, fit->n_open_room * sizeof(*fit->next));
         fit->making->release(fit->making, fit->n_taken, fit->n_open_room * sizeof(*fit->n_taken));
@@ -141,7 +141,7 @@ static void sort_pieces(struct best_fit *fit, const uint32_t *lengths, uint64_t 
 
 /* Goes over the positions twice: to count, and to sort. The lengths are looked up twice, which is cheaper than room for
  * all of them. Returns where the sorted pieces end. */
-static int sort(struct best_fit *fit, uint64_t first, uint64_t n, uint64_t *ret_end) {
+static int best_fit_sort(struct best_fit *fit, uint64_t first, uint64_t n, uint64_t *ret_end) {
         struct dlp_making *making = fit->making;
         uint32_t lengths[DLP_LENGTHS_CHUNK];
         int r;
@@ -168,7 +168,7 @@ static int sort(struct best_fit *fit, uint64_t first, uint64_t n, uint64_t *ret_
 
 /* ---- packing --------------------------------------------------------------------------------------------------- */
 
-static void queue(struct best_fit *fit, uint32_t space, uint32_t open) {
+static void best_fit_queue(struct best_fit *fit, uint32_t space, uint32_t open) {
         if (dlp_number_set_has(&fit->spaces, space)) {
                 fit->next[fit->last[space]] = open;
         } else {
@@ -213,12 +213,12 @@ static uint64_t fill_one(struct best_fit *fit, uint64_t at, uint64_t n, uint32_t
                 fit->n_taken[open] += n_fit;
         space -= n_fit * length;
         if (space > 0 && (!fit->n_taken || fit->n_taken[open] < max))
-                queue(fit, space, open);
+                best_fit_queue(fit, space, open);
         return n_fit;
 }
 
 /* The pieces that fill a pack alone. */
-static uint64_t fill_whole(struct best_fit *fit, uint64_t at) {
+static uint64_t best_fit_fill_whole(struct best_fit *fit, uint64_t at) {
         uint32_t size = fit->packing->size;
 
         if (dlp_number_set_has(&fit->lengths, size))
@@ -228,7 +228,7 @@ static uint64_t fill_whole(struct best_fit *fit, uint64_t at) {
 }
 
 /* Leaves all tables as they were found: empty. */
-static void clear(struct best_fit *fit) {
+static void best_fit_clear(struct best_fit *fit) {
         for (uint32_t length = dlp_number_set_at_least(&fit->lengths, 0); length != DLP_NUMBER_NONE;
              length = dlp_number_set_at_least(&fit->lengths, length)) {
                 fit->places[length] = 0;
@@ -239,8 +239,8 @@ static void clear(struct best_fit *fit) {
                 dlp_number_set_remove(&fit->spaces, space);
 }
 
-static int fill(struct best_fit *fit, uint64_t end) {
-        uint64_t at = fill_whole(fit, fit->grouping.kept.n_positions), first_open = fit->grouping.n_units;
+static int best_fit_fill(struct best_fit *fit, uint64_t end) {
+        uint64_t at = best_fit_fill_whole(fit, fit->grouping.kept.n_positions), first_open = fit->grouping.n_units;
         uint64_t n_since = 0;
 
         while (at < end) {
@@ -261,20 +261,20 @@ static int fill(struct best_fit *fit, uint64_t end) {
                 dlp_number_set_remove(&fit->lengths, length);
         }
         fit->grouping.kept.n_positions = end;
-        clear(fit);
+        best_fit_clear(fit);
         return 0;
 }
 
-static int pack(struct best_fit *fit) {
+static int best_fit_pack(struct best_fit *fit) {
         uint64_t n_positions = fit->order->n_positions, n_rows = n_together(fit->packing, n_positions);
         int r = 0;
 
         for (uint64_t i = 0; r == 0 && i < n_positions; i += n_rows) {
                 uint64_t n = n_positions - i < n_rows ? n_positions - i : n_rows, end = 0;
 
-                r = sort(fit, i, n, &end);
+                r = best_fit_sort(fit, i, n, &end);
                 if (r == 0)
-                        r = fill(fit, end);
+                        r = best_fit_fill(fit, end);
         }
         return r;
 }
@@ -287,10 +287,10 @@ int dlp_pack_best_fit(struct dlp_making *making, const struct dlp_packing *packi
         if (packing->on_long == DLP_LONG_SPLIT)
                 r = dlp_packing_count(making, packing, order, &n_pieces);
         if (r == 0)
-                r = init(&fit, n_pieces);
+                r = best_fit_init(&fit, n_pieces);
         if (r == 0)
-                r = pack(&fit);
-        free_tables(&fit);
+                r = best_fit_pack(&fit);
+        best_fit_free_tables(&fit);
         if (r < 0) {
                 dlp_grouping_free(making, &fit.grouping);
                 return r;

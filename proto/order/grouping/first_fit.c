@@ -3,7 +3,7 @@
  * without shuffled bins. */
 #include <errno.h>
 
-#include "proto/order/grouping/packing.h"
+#include "proto/order/grouping/grouping_packing.h"
 
 /* Open packs are the leaves of a tree; each node has the largest free space below it. */
 struct first_fit {
@@ -41,7 +41,7 @@ static void set_free(struct first_fit *fit, uint32_t leaf, uint32_t n_free) {
                 fit->free[i] = fit->free[2 * i] > fit->free[2 * i + 1] ? fit->free[2 * i] : fit->free[2 * i + 1];
 }
 
-static void add_piece(struct first_fit *fit, uint64_t sample, uint32_t begin, uint32_t length) {
+static void first_fit_add_piece(struct first_fit *fit, uint64_t sample, uint32_t begin, uint32_t length) {
         uint32_t node = 1, bin, max = fit->packing->max_samples;
 
         if (fit->free[1] < length)
@@ -58,7 +58,7 @@ static void add_piece(struct first_fit *fit, uint64_t sample, uint32_t begin, ui
         set_free(fit, node, max > 0 && fit->n_taken[bin] == max ? 0 : fit->free[node] - length);
 }
 
-static int walk(struct first_fit *fit, struct dlp_making *making, const struct dlp_order *order) {
+static int first_fit_walk(struct first_fit *fit, struct dlp_making *making, const struct dlp_order *order) {
         uint32_t lengths[DLP_LENGTHS_CHUNK], size = fit->packing->size;
 
         for (uint64_t i = 0; i < order->n_positions; i += DLP_LENGTHS_CHUNK) {
@@ -72,9 +72,9 @@ static int walk(struct first_fit *fit, struct dlp_making *making, const struct d
                         uint64_t sample = dlp_order_sample(order, i + k);
 
                         for (uint32_t part = 0; part < pieces.n_whole; part++)
-                                add_piece(fit, sample, part * size, size);
+                                first_fit_add_piece(fit, sample, part * size, size);
                         if (pieces.rest > 0)
-                                add_piece(fit, sample, pieces.n_whole * size, pieces.rest);
+                                first_fit_add_piece(fit, sample, pieces.n_whole * size, pieces.rest);
                 }
                 if (!making->go_on(making, i, order->n_positions))
                         return -ECANCELED;
@@ -107,7 +107,7 @@ int dlp_pack_first_fit(struct dlp_making *making, const struct dlp_packing *pack
                 r = dlp_making_allocate(making, fit.n_leaves, sizeof(*fit.n_taken), &fit.n_taken);
         if (r == 0) {
                 open_bins(&fit);
-                r = walk(&fit, making, order);
+                r = first_fit_walk(&fit, making, order);
         }
         making->release(making, fit.free, 2ull * fit.n_leaves * sizeof(*fit.free));
         making->release(making, fit.n_taken, fit.n_leaves * sizeof(*fit.n_taken));

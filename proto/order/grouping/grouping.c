@@ -40,7 +40,7 @@ void dlp_grouping_free(struct dlp_making *making, struct dlp_grouping *grouping)
 }
 
 /* A permutation of n units, with or without shuffling of the samples. */
-static int permute(const struct dlp_making *making, uint64_t n, struct dlp_order *ret_order) {
+static int grouping_permute(const struct dlp_making *making, uint64_t n, struct dlp_order *ret_order) {
         struct dlp_making_terms terms = *making->terms;
         struct dlp_making own = *making;
 
@@ -74,7 +74,7 @@ static void place_units(const struct dlp_grouping *grouping, const struct dlp_or
 }
 
 /* Counts the positions of each unit. Returns how many positions come. */
-static uint64_t count(const struct dlp_grouping *grouping, uint32_t *places) {
+static uint64_t grouping_count(const struct dlp_grouping *grouping, uint32_t *places) {
         uint64_t n = grouping->kept.n_positions;
 
         for (uint64_t i = 0; i < grouping->kept.n_positions; i++)
@@ -124,11 +124,11 @@ static int scatter(struct dlp_making *making, const struct dlp_grouping *groupin
         return 0;
 }
 
-static int arrange(struct dlp_making *making, const struct dlp_grouping *grouping, const struct dlp_order *permutation,
-                   uint32_t **places, struct dlp_order *order) {
+static int grouping_arrange(struct dlp_making *making, const struct dlp_grouping *grouping,
+                            const struct dlp_order *permutation, uint32_t **places, struct dlp_order *order) {
         int r;
 
-        r = dlp_making_samples(making, count(grouping, *places), order);
+        r = dlp_making_samples(making, grouping_count(grouping, *places), order);
         if (r < 0)
                 return r;
         order->n_units = grouping->sequence ? grouping->n_sequence : grouping->n_units;
@@ -151,9 +151,9 @@ int dlp_grouping_finish(struct dlp_making *making, struct dlp_grouping *grouping
         int r = dlp_making_allocate(making, grouping->n_units, sizeof(*places), &places);
 
         if (r == 0 && is_shuffled && n_come > 0)
-                r = permute(making, n_come, &permutation);
+                r = grouping_permute(making, n_come, &permutation);
         if (r == 0)
-                r = arrange(making, grouping, &permutation, &places, &order);
+                r = grouping_arrange(making, grouping, &permutation, &places, &order);
         dlp_making_free(making, &permutation);
         making->release(making, places, grouping->n_units * sizeof(*places));
         dlp_grouping_free(making, grouping);

@@ -33,8 +33,8 @@ static bool real_length(double value, uint32_t *ret_length) {
 }
 
 /* False: one of them cannot be a length. */
-static bool take(const struct dlp_column *column, const struct dlp_order *order, uint64_t first, uint64_t n,
-                 uint32_t *ret_lengths) {
+static bool lengths_take(const struct dlp_column *column, const struct dlp_order *order, uint64_t first, uint64_t n,
+                         uint32_t *ret_lengths) {
         bool is_bad = false;
 
         switch (column->dtype) {
@@ -72,12 +72,12 @@ static bool take(const struct dlp_column *column, const struct dlp_order *order,
         return !is_bad;
 }
 
-static int refuse(const struct dlp_making *making, const struct dlp_lengths *lengths, const struct dlp_order *order,
-                  uint64_t first) {
+static int lengths_refuse(const struct dlp_making *making, const struct dlp_lengths *lengths,
+                          const struct dlp_order *order, uint64_t first) {
         const struct dlp_column *column = lengths->column;
         uint32_t length;
 
-        while (take(column, order, first, 1, &length)) /* ends: one of them is bad */
+        while (lengths_take(column, order, first, 1, &length)) /* ends: one of them is bad */
                 first++;
         first = dlp_order_sample(order, first);
         if (dlp_column_is_whole(column))
@@ -93,7 +93,9 @@ static int refuse(const struct dlp_making *making, const struct dlp_lengths *len
 
 int dlp_lengths_take(const struct dlp_making *making, const struct dlp_lengths *lengths, const struct dlp_order *order,
                      uint64_t first, uint64_t n, uint32_t *ret_lengths) {
-        return take(lengths->column, order, first, n, ret_lengths) ? 0 : refuse(making, lengths, order, first);
+        return lengths_take(lengths->column, order, first, n, ret_lengths)
+                       ? 0
+                       : lengths_refuse(making, lengths, order, first);
 }
 
 /* ---- before there is an order ---------------------------------------------------------------------------------- */

@@ -2,7 +2,7 @@
  * but the last are full: the last of every `rows` samples, where these are packed together. */
 #include <errno.h>
 
-#include "proto/order/grouping/packing.h"
+#include "proto/order/grouping/grouping_packing.h"
 
 struct wrapped {
         struct dlp_making *making;
@@ -13,7 +13,7 @@ struct wrapped {
         struct dlp_grouping *grouping; /* NULL: only count */
 };
 
-static void add_piece(struct wrapped *wrapped, uint64_t sample, uint32_t begin) {
+static void wrapped_add_piece(struct wrapped *wrapped, uint64_t sample, uint32_t begin) {
         struct dlp_grouping *grouping = wrapped->grouping;
 
         if (wrapped->n_taken == 0)
@@ -31,13 +31,13 @@ static void add_sample(struct wrapped *wrapped, uint64_t sample, uint32_t length
         while (begin < length) {
                 uint32_t n_free = size - wrapped->n_taken, n = length - begin < n_free ? length - begin : n_free;
 
-                add_piece(wrapped, sample, begin);
+                wrapped_add_piece(wrapped, sample, begin);
                 begin += n;
                 wrapped->n_taken = wrapped->n_taken + n == size ? 0 : wrapped->n_taken + n;
         }
 }
 
-static int walk(struct wrapped *wrapped, const struct dlp_order *order) {
+static int wrapped_walk(struct wrapped *wrapped, const struct dlp_order *order) {
         const struct dlp_packing *packing = wrapped->packing;
         uint32_t lengths[DLP_LENGTHS_CHUNK];
         uint64_t n_rows = packing->rows > 0 ? packing->rows : UINT64_MAX, n_since = 0;
@@ -69,14 +69,14 @@ uint64_t dlp_pack_wrapped_bytes(const struct dlp_making_terms *terms, uint64_t n
 int dlp_pack_wrapped(struct dlp_making *making, const struct dlp_packing *packing, struct dlp_order *order) {
         struct wrapped wrapped = { .making = making, .packing = packing };
         struct dlp_grouping grouping;
-        int r = walk(&wrapped, order);
+        int r = wrapped_walk(&wrapped, order);
 
         if (r == 0)
                 r = dlp_grouping_init(making, packing->lengths.step, wrapped.n_pieces, true, &grouping);
         if (r < 0)
                 return r;
         wrapped = (struct wrapped){ .making = making, .packing = packing, .grouping = &grouping };
-        r = walk(&wrapped, order);
+        r = wrapped_walk(&wrapped, order);
         grouping.n_units = wrapped.n_units;
         if (r < 0) {
                 dlp_grouping_free(making, &grouping);

@@ -9,7 +9,7 @@
 
 /* ---- memory ---------------------------------------------------------------------------------------------------- */
 
-static uint64_t sample_bytes(const struct dlp_making_terms *terms) {
+static uint64_t order_make_sample_bytes(const struct dlp_making_terms *terms) {
         return dlp_shuffle_element_bytes(terms->base.n_samples);
 }
 
@@ -29,7 +29,7 @@ int dlp_making_allocate(struct dlp_making *making, uint64_t n, uint64_t n_bytes,
 }
 
 int dlp_making_samples(struct dlp_making *making, uint64_t n_positions, struct dlp_order *ret_order) {
-        uint64_t n_bytes = sample_bytes(making->terms);
+        uint64_t n_bytes = order_make_sample_bytes(making->terms);
         void *samples;
         int r = dlp_making_allocate(making, n_positions, n_bytes, &samples);
 
@@ -75,8 +75,8 @@ static void copy_final(const struct dlp_sampler *sampler, uint64_t n_done, uint6
                 dlp_order_set_sample(order, i, dlp_sampler_at(sampler, i));
 }
 
-static int permute(struct dlp_making *making, struct dlp_sampler *sampler, bool publishes,
-                   const struct dlp_order *order) {
+static int order_make_permute(struct dlp_making *making, struct dlp_sampler *sampler, bool publishes,
+                              const struct dlp_order *order) {
         uint64_t n_done = 0, n_final = 0;
 
         while (n_final < order->n_positions) {
@@ -111,7 +111,7 @@ int dlp_making_permute(struct dlp_making *making, uint64_t n, bool publishes, st
                 r = dlp_making_samples(making, n, &order);
         if (r == 0) {
                 dlp_sampler_init(sampler, &terms, table);
-                r = permute(making, sampler, publishes, &order);
+                r = order_make_permute(making, sampler, publishes, &order);
         }
         making->release(making, table, n_bytes);
         making->release(making, sampler, sizeof(*sampler));
@@ -168,7 +168,8 @@ uint64_t dlp_order_n_positions_max(const struct dlp_order_text *text, const stru
 
 /* Bytes of an order of n positions, and of its units. Saturates: what is too large is refused by who compares. */
 static uint64_t order_bytes(const struct dlp_making_terms *terms, uint64_t n, bool has_units) {
-        uint64_t each = sample_bytes(terms) + (has_units ? sizeof(uint64_t) + sizeof(struct dlp_piece) : 0), n_bytes;
+        uint64_t each = order_make_sample_bytes(terms) + (has_units ? sizeof(uint64_t) + sizeof(struct dlp_piece) : 0),
+                 n_bytes;
 
         return __builtin_mul_overflow(n + 1, each, &n_bytes) ? UINT64_MAX : n_bytes;
 }

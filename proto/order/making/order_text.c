@@ -6,13 +6,13 @@
 
 #include "proto/base/nearest.h"
 #include "proto/base/step_text.h"
-#include "proto/order/making/arguments.h"
+#include "proto/order/making/order_arguments.h"
 
 #define END ",) \t\r\n" /* what ends a value */
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
-static uint32_t n_arguments(const struct dlp_step_type *type) {
+static uint32_t order_text_n_arguments(const struct dlp_step_type *type) {
         uint32_t n = 0;
 
         while (type->arguments[n].kind != DLP_ARGUMENT_END)
@@ -21,8 +21,8 @@ static uint32_t n_arguments(const struct dlp_step_type *type) {
 }
 
 /* Puts the place before a reason that names only the argument. */
-static int refuse_at(const struct step_text *steps, const char *at, const struct dlp_step_type *type,
-                     const struct why *reason) {
+static int order_text_refuse_at(const struct step_text *steps, const char *at, const struct dlp_step_type *type,
+                                const struct why *reason) {
         return why_set(steps->why, -EINVAL, "%s, column %zu: %s: %s", steps->what, step_text_column(steps, at),
                        type->name, reason->text);
 }
@@ -37,7 +37,7 @@ static bool is_list_of_all(const struct dlp_argument *argument) {
 
 /* The argument of a name; else that which takes any name; else n. */
 static uint32_t argument_named(const struct dlp_step_type *type, const char *name, size_t n_name) {
-        uint32_t n = n_arguments(type), idx = n;
+        uint32_t n = order_text_n_arguments(type), idx = n;
 
         for (uint32_t i = 0; i < n; i++) {
                 if (word_is(name, n_name, type->arguments[i].name))
@@ -50,7 +50,7 @@ static uint32_t argument_named(const struct dlp_step_type *type, const char *nam
 
 /* Values without a name fill the arguments in their sequence; numbers without names are all one argument's. */
 static uint32_t next_unnamed(const struct dlp_step *step) {
-        uint32_t n = n_arguments(step->type);
+        uint32_t n = order_text_n_arguments(step->type);
 
         for (uint32_t i = 0; i < n; i++) {
                 const struct dlp_argument *argument = &step->type->arguments[i];
@@ -61,19 +61,19 @@ static uint32_t next_unnamed(const struct dlp_step *step) {
         return n;
 }
 
-static int refuse_argument(const struct step_text *steps, const struct dlp_step_type *type, const char *name,
-                           size_t n_name) {
+static int order_text_refuse_argument(const struct step_text *steps, const struct dlp_step_type *type, const char *name,
+                                      size_t n_name) {
         struct nearest nearest;
 
         nearest_begin(&nearest, name, n_name);
-        for (uint32_t i = 0; i < n_arguments(type); i++)
+        for (uint32_t i = 0; i < order_text_n_arguments(type); i++)
                 nearest_offer(&nearest, type->arguments[i].name);
         return why_set(steps->why, -EINVAL, "%s, column %zu: %s does not take \"%.*s\"%s; expected as in %s",
                        steps->what, step_text_column(steps, name), type->name, word_shown(n_name), name,
                        nearest_hint(&nearest), type->example);
 }
 
-static int read_argument(struct step_text *steps, struct dlp_order_text *text, struct dlp_step *step) {
+static int order_text_read_argument(struct step_text *steps, struct dlp_order_text *text, struct dlp_step *step) {
         const struct dlp_step_type *type = step->type;
         const char *name = steps->at, *value;
         size_t n_name = strcspn(name, "=" END);
@@ -84,7 +84,7 @@ static int read_argument(struct step_text *steps, struct dlp_order_text *text, s
         int r;
 
         if (argument->kind == DLP_ARGUMENT_END)
-                return refuse_argument(steps, type, name, n_name);
+                return order_text_refuse_argument(steps, type, name, n_name);
         value = is_named ? name + n_name + 1 : name;
         steps->at = value + strcspn(value, END);
         if (is_list_of_all(argument)) {
@@ -102,10 +102,10 @@ static int read_argument(struct step_text *steps, struct dlp_order_text *text, s
         } else {
                 r = dlp_argument_read(argument, value, (size_t)(steps->at - value), text, &step->values[idx], &reason);
         }
-        return r < 0 ? refuse_at(steps, value, type, &reason) : 0;
+        return r < 0 ? order_text_refuse_at(steps, value, type, &reason) : 0;
 }
 
-static int read_arguments(struct step_text *steps, struct dlp_order_text *text, struct dlp_step *step) {
+static int order_text_read_arguments(struct step_text *steps, struct dlp_order_text *text, struct dlp_step *step) {
         int r;
 
         if (*steps->at != '(')
@@ -115,7 +115,7 @@ static int read_arguments(struct step_text *steps, struct dlp_order_text *text, 
                 step_text_skip_blanks(steps);
                 if (*steps->at == ')')
                         break;
-                r = read_argument(steps, text, step);
+                r = order_text_read_argument(steps, text, step);
                 if (r < 0)
                         return r;
                 step_text_skip_blanks(steps);
@@ -128,7 +128,7 @@ static int read_arguments(struct step_text *steps, struct dlp_order_text *text, 
 
 static int complete_arguments(struct step_text *steps, const char *at, struct dlp_order_text *text,
                               struct dlp_step *step) {
-        uint32_t n = n_arguments(step->type);
+        uint32_t n = order_text_n_arguments(step->type);
         struct why reason = { "" };
 
         for (uint32_t i = 0; i < n; i++) {
@@ -144,10 +144,10 @@ static int complete_arguments(struct step_text *steps, const char *at, struct dl
                 r = dlp_argument_read(argument, argument->by_default, strlen(argument->by_default), text,
                                       &step->values[i], &reason);
                 if (r < 0)
-                        return refuse_at(steps, at, step->type, &reason);
+                        return order_text_refuse_at(steps, at, step->type, &reason);
         }
         if (step->type->check && step->type->check(step, &reason) < 0)
-                return refuse_at(steps, at, step->type, &reason);
+                return order_text_refuse_at(steps, at, step->type, &reason);
         return 0;
 }
 
@@ -166,7 +166,7 @@ static int check_role(const struct step_text *steps, const char *at, const struc
         return 0;
 }
 
-static int read_step(struct step_text *steps, struct dlp_order_text *text) {
+static int order_text_read_step(struct step_text *steps, struct dlp_order_text *text) {
         const char *at = steps->at;
         size_t n = word_length(at);
         struct dlp_step *step = &text->steps[text->n_steps];
@@ -188,7 +188,7 @@ static int read_step(struct step_text *steps, struct dlp_order_text *text) {
         if (r < 0)
                 return r;
         steps->at += n;
-        r = read_arguments(steps, text, step);
+        r = order_text_read_arguments(steps, text, step);
         if (r == 0)
                 r = complete_arguments(steps, at, text, step);
         if (r == 0)
@@ -204,7 +204,7 @@ int dlp_order_text_parse(const char *text, struct dlp_order_text *ret_text, stru
         if (strlen(text) >= DLP_SAMPLER_MAX)
                 return why_set(why, -EINVAL, "sampler: is longer than %u bytes", DLP_SAMPLER_MAX - 1);
         for (step_text_skip_blanks(&steps); *steps.at; step_text_skip_blanks(&steps)) {
-                r = read_step(&steps, ret_text);
+                r = order_text_read_step(&steps, ret_text);
                 if (r < 0)
                         return r;
                 if (*steps.at && !strchr(" \t\r\n", *steps.at))
@@ -215,11 +215,11 @@ int dlp_order_text_parse(const char *text, struct dlp_order_text *ret_text, stru
 
 /* ---- the normal spelling --------------------------------------------------------------------------------------- */
 
-static size_t print_step(const struct dlp_step *step, char *text, size_t size) {
+static size_t order_text_print_step(const struct dlp_step *step, char *text, size_t size) {
         size_t length = (size_t)snprintf(text, size, "%s", step->type->name);
         const char *before = "(";
 
-        for (uint32_t i = 0; i < n_arguments(step->type) && length < size; i++) {
+        for (uint32_t i = 0; i < order_text_n_arguments(step->type) && length < size; i++) {
                 const struct dlp_argument *argument = &step->type->arguments[i];
 
                 if (!step->values[i].is_set)
@@ -243,7 +243,7 @@ int dlp_order_text_print(const struct dlp_order_text *text, char *ret_text, stru
         for (uint32_t i = 0; i < text->n_steps && length < sizeof(normal); i++) {
                 if (i > 0)
                         normal[length++] = ' ';
-                length += print_step(&text->steps[i], normal + length, sizeof(normal) - length);
+                length += order_text_print_step(&text->steps[i], normal + length, sizeof(normal) - length);
         }
         if (length >= sizeof(normal))
                 return why_set(why, -EINVAL, "sampler: is longer than %u bytes with its defaults", DLP_SAMPLER_MAX - 1);
@@ -266,7 +266,7 @@ bool dlp_order_text_uses_batch_size(const struct dlp_order_text *text) {
 uint32_t dlp_step_columns(const struct dlp_step *step, struct dlp_column_wish *ret_wishes, uint32_t n) {
         uint32_t n_wishes = 0;
 
-        for (uint32_t k = 0; k < n_arguments(step->type); k++) {
+        for (uint32_t k = 0; k < order_text_n_arguments(step->type); k++) {
                 enum dlp_argument_kind kind = step->type->arguments[k].kind;
 
                 if (!step->values[k].is_set || (kind != DLP_ARGUMENT_COLUMN && kind != DLP_ARGUMENT_LENGTHS))

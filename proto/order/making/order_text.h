@@ -3,16 +3,16 @@
  *      weighted(column=w, n=1000000)
  *      mix(photos=0.7, sketches=0.3) buckets(column=length, edges=64:128, tokens=8192)
  *
- * Steps with blanks between them; order/steps/step.h says which sequences are allowed. The empty text has no steps: the
- * order is then one of order/sampler.h. Nothing is allocated: a struct dlp_order_text holds all that its steps refer
- * to, so it must not be moved. */
+ * Steps with blanks between them; order/steps/sampler_step.h says which sequences are allowed. The empty text has no
+ * steps: the order is then one of order/sampler.h. Nothing is allocated: a struct dlp_order_text holds all that its
+ * steps refer to, so it must not be moved. */
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "proto/limits.h"
-#include "proto/order/steps/step.h"
+#include "proto/order/steps/sampler_step.h"
 
 #define DLP_ORDER_STEPS_MAX 8u
 

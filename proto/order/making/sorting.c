@@ -20,7 +20,7 @@ uint64_t dlp_key_of_whole(int64_t number) {
         return (uint64_t)number ^ 1ull << 63;
 }
 
-static unsigned digit_of(uint64_t key, unsigned digit) {
+static unsigned sorting_digit_of(uint64_t key, unsigned digit) {
         return (unsigned)(key >> digit * DIGIT_BITS) % N_VALUES;
 }
 
@@ -67,20 +67,21 @@ struct side {
         struct dlp_order order;
 };
 
-static int count(struct dlp_making *making, const uint64_t *keys, uint64_t n, uint64_t places[N_DIGITS][N_VALUES]) {
+static int sorting_count(struct dlp_making *making, const uint64_t *keys, uint64_t n,
+                         uint64_t places[N_DIGITS][N_VALUES]) {
         for (uint64_t i = 0; i < n; i++) {
                 for (unsigned digit = 0; digit < N_DIGITS; digit++)
-                        places[digit][digit_of(keys[i], digit)]++;
+                        places[digit][sorting_digit_of(keys[i], digit)]++;
                 if (i % CHUNK == CHUNK - 1 && !making->go_on(making, 0, n))
                         return -ECANCELED;
         }
         return 0;
 }
 
-static int move(struct dlp_making *making, const struct side *from, const struct side *to, unsigned digit,
-                uint64_t places[N_VALUES]) {
+static int sorting_move(struct dlp_making *making, const struct side *from, const struct side *to, unsigned digit,
+                        uint64_t places[N_VALUES]) {
         for (uint64_t i = 0; i < from->order.n_positions; i++) {
-                uint64_t place = places[digit_of(from->keys[i], digit)]++;
+                uint64_t place = places[sorting_digit_of(from->keys[i], digit)]++;
 
                 to->keys[place] = from->keys[i];
                 dlp_order_set_sample(&to->order, place, dlp_order_sample(&from->order, i));
@@ -90,16 +91,16 @@ static int move(struct dlp_making *making, const struct side *from, const struct
         return 0;
 }
 
-static int sort(struct dlp_making *making, struct side *from, struct side *to) {
+static int sorting_sort(struct dlp_making *making, struct side *from, struct side *to) {
         uint64_t places[N_DIGITS][N_VALUES] = { 0 }, n = from->order.n_positions;
-        int r = count(making, from->keys, n, places);
+        int r = sorting_count(making, from->keys, n, places);
 
         for (unsigned digit = 0; r == 0 && digit < N_DIGITS; digit++) {
                 struct side swap = *from;
 
                 if (!make_places(places[digit], n))
                         continue;
-                r = move(making, from, to, digit, places[digit]);
+                r = sorting_move(making, from, to, digit, places[digit]);
                 *from = *to;
                 *to = swap;
         }
@@ -117,7 +118,7 @@ int dlp_making_sort(struct dlp_making *making, uint64_t *keys, struct dlp_order 
         to.keys = others;
         r = dlp_making_samples(making, n, &to.order);
         if (r == 0) {
-                r = sort(making, &from, &to);
+                r = sorting_sort(making, &from, &to);
                 if (from.keys != keys)
                         memcpy(keys, others, n * sizeof(*keys));
                 *order = from.order;

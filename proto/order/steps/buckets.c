@@ -9,7 +9,7 @@
 
 #include "proto/order/grouping/grouping.h"
 #include "proto/order/grouping/lengths.h"
-#include "proto/order/steps/steps.h"
+#include "proto/order/steps/sampler_steps.h"
 
 enum {
         COLUMN,
@@ -51,7 +51,7 @@ struct buckets {
 
 /* ---- what the arguments say ------------------------------------------------------------------------------------ */
 
-static uint64_t rounded(const struct dlp_step *step, uint64_t length) {
+static uint64_t buckets_rounded(const struct dlp_step *step, uint64_t length) {
         uint64_t multiple = step->values[MULTIPLE].whole;
 
         return (length > 0 ? (length + multiple - 1) / multiple : 1) * multiple;
@@ -66,7 +66,7 @@ static uint32_t edge(const struct dlp_step *step, uint32_t idx) {
 }
 
 /* The longest sample that fits into the last bucket and, rounded up, into the budget. */
-static uint32_t limit_of(const struct dlp_step *step) {
+static uint32_t buckets_limit_of(const struct dlp_step *step) {
         uint64_t multiple = step->values[MULTIPLE].whole, limit = edge(step, n_buckets(step) - 1);
         uint64_t budget = step->values[TOKENS].whole / multiple * multiple;
 
@@ -110,7 +110,7 @@ static int check(const struct dlp_step *step, struct why *why) {
 
 /* ---- bounds ---------------------------------------------------------------------------------------------------- */
 
-static void find_shortest(void *userdata, const uint32_t *lengths, uint64_t n) {
+static void buckets_find_shortest(void *userdata, const uint32_t *lengths, uint64_t n) {
         uint32_t *shortest = userdata;
 
         for (uint64_t i = 0; i < n; i++)
@@ -129,8 +129,9 @@ static uint64_t n_unit_max(const struct dlp_step *step, const struct dlp_making_
         if (!step->values[TOKENS].is_set)
                 return n;
         if (column)
-                dlp_lengths_visit(column, find_shortest, &shortest);
-        n_fit = step->values[TOKENS].whole / rounded(step, shortest < limit_of(step) ? shortest : limit_of(step));
+                dlp_lengths_visit(column, buckets_find_shortest, &shortest);
+        n_fit = step->values[TOKENS].whole /
+                buckets_rounded(step, shortest < buckets_limit_of(step) ? shortest : buckets_limit_of(step));
         return n_fit < n ? n_fit : n;
 }
 
@@ -140,7 +141,7 @@ static uint64_t n_elements_max(const struct dlp_step *step, const struct dlp_mak
         if (step->values[TOKENS].is_set)
                 return step->values[TOKENS].whole;
         for (uint32_t i = 0; i < n_buckets(step); i++) {
-                uint64_t n = n_samples_max(step, i, terms->batch_size) * rounded(step, edge(step, i));
+                uint64_t n = n_samples_max(step, i, terms->batch_size) * buckets_rounded(step, edge(step, i));
 
                 if (n > most)
                         most = n;
@@ -155,7 +156,7 @@ static uint64_t scratch_bytes(const struct dlp_step *step, const struct dlp_maki
 
 /* ---------------------------------------------------------------------------------------------------------------- */
 
-static int refuse(struct dlp_making *making, const struct dlp_step *step, uint64_t sample, uint32_t length) {
+static int buckets_refuse(struct dlp_making *making, const struct dlp_step *step, uint64_t sample, uint32_t length) {
         uint32_t last = edge(step, n_buckets(step) - 1);
 
         if (length > last)
@@ -167,18 +168,18 @@ static int refuse(struct dlp_making *making, const struct dlp_step *step, uint64
                 making->why, -EINVAL,
                 "buckets: sample %llu has length %u, which is padded to %llu, more than tokens=%llu; give more, or "
                 "choose long=truncate or long=skip",
-                (unsigned long long)sample, length, (unsigned long long)rounded(step, length),
+                (unsigned long long)sample, length, (unsigned long long)buckets_rounded(step, length),
                 (unsigned long long)step->values[TOKENS].whole);
 }
 
-static void end_batch(struct buckets *buckets, struct bucket *bucket) {
+static void buckets_end_batch(struct buckets *buckets, struct bucket *bucket) {
         buckets->grouping.sequence[buckets->grouping.n_sequence++] = bucket->unit;
         *bucket = (struct bucket){ 0 };
 }
 
-static void add(struct buckets *buckets, uint64_t sample, uint32_t length) {
+static void buckets_add(struct buckets *buckets, uint64_t sample, uint32_t length) {
         const struct dlp_step *step = buckets->step;
-        uint64_t longest = rounded(step, length), n_max;
+        uint64_t longest = buckets_rounded(step, length), n_max;
         struct bucket *bucket;
         uint32_t idx = 0;
 
@@ -189,7 +190,7 @@ static void add(struct buckets *buckets, uint64_t sample, uint32_t length) {
                 longest = bucket->longest;
         if (bucket->n_samples > 0 &&
             is_above_budget(step, bucket->n_samples + 1, longest)) /* as it is longer than all */
-                end_batch(buckets, bucket);
+                buckets_end_batch(buckets, bucket);
         if (bucket->n_samples == 0)
                 bucket->unit = (uint32_t)buckets->grouping.n_units++;
         dlp_grouping_keep(&buckets->grouping, sample, bucket->unit);
@@ -197,10 +198,10 @@ static void add(struct buckets *buckets, uint64_t sample, uint32_t length) {
         bucket->longest = longest;
         n_max = n_samples_max(step, idx, buckets->batch_size);
         if (bucket->n_samples == n_max || is_above_budget(step, bucket->n_samples + 1, longest))
-                end_batch(buckets, bucket);
+                buckets_end_batch(buckets, bucket);
 }
 
-static int fill(struct dlp_making *making, struct buckets *buckets, const struct dlp_order *order) {
+static int buckets_fill(struct dlp_making *making, struct buckets *buckets, const struct dlp_order *order) {
         uint32_t lengths[DLP_LENGTHS_CHUNK], on_long = buckets->step->values[LONG].choice;
 
         for (uint64_t i = 0; i < order->n_positions; i += DLP_LENGTHS_CHUNK) {
@@ -213,23 +214,23 @@ static int fill(struct dlp_making *making, struct buckets *buckets, const struct
                         uint64_t sample = dlp_order_sample(order, i + k);
 
                         if (lengths[k] <= buckets->limit)
-                                add(buckets, sample, lengths[k]);
+                                buckets_add(buckets, sample, lengths[k]);
                         else if (on_long == LONG_TRUNCATE)
-                                add(buckets, sample, buckets->limit);
+                                buckets_add(buckets, sample, buckets->limit);
                         else if (on_long == LONG_ERROR)
-                                return refuse(making, buckets->step, sample, lengths[k]);
+                                return buckets_refuse(making, buckets->step, sample, lengths[k]);
                 }
                 if (!making->go_on(making, i, order->n_positions))
                         return -ECANCELED;
         }
         for (uint32_t i = 0; i < n_buckets(buckets->step) && buckets->step->values[LAST].choice == LAST_KEEP; i++)
                 if (buckets->buckets[i].n_samples > 0)
-                        end_batch(buckets, &buckets->buckets[i]);
+                        buckets_end_batch(buckets, &buckets->buckets[i]);
         return 0;
 }
 
 /* Of samples that are truncated, what is left of them is a piece. */
-static int measure(struct dlp_making *making, const struct buckets *buckets, const struct dlp_order *order) {
+static int buckets_measure(struct dlp_making *making, const struct buckets *buckets, const struct dlp_order *order) {
         uint32_t lengths[DLP_LENGTHS_CHUNK];
 
         for (uint64_t i = 0; i < order->n_positions; i += DLP_LENGTHS_CHUNK) {
@@ -247,7 +248,9 @@ static int measure(struct dlp_making *making, const struct buckets *buckets, con
 }
 
 static int make(struct dlp_making *making, const struct dlp_step *step, struct dlp_order *order) {
-        struct buckets buckets = { .step = step, .limit = limit_of(step), .batch_size = making->terms->batch_size };
+        struct buckets buckets = { .step = step,
+                                   .limit = buckets_limit_of(step),
+                                   .batch_size = making->terms->batch_size };
         int r = dlp_lengths_open(making, "buckets", step->values[COLUMN].text, &buckets.lengths);
 
         if (r < 0)
@@ -256,7 +259,7 @@ static int make(struct dlp_making *making, const struct dlp_step *step, struct d
         if (r == 0)
                 r = dlp_grouping_sequence(making, order->n_positions, &buckets.grouping);
         if (r == 0)
-                r = fill(making, &buckets, order);
+                r = buckets_fill(making, &buckets, order);
         if (r < 0) {
                 dlp_grouping_free(making, &buckets.grouping);
                 return r;
@@ -264,7 +267,7 @@ static int make(struct dlp_making *making, const struct dlp_step *step, struct d
         buckets.grouping.has_pieces = step->values[LONG].choice == LONG_TRUNCATE;
         dlp_making_free(making, order);
         r = dlp_grouping_finish(making, &buckets.grouping, step->values[SHUFFLE].flag, order);
-        return r == 0 && order->pieces ? measure(making, &buckets, order) : r;
+        return r == 0 && order->pieces ? buckets_measure(making, &buckets, order) : r;
 }
 
 const struct dlp_step_type dlp_step_buckets = {

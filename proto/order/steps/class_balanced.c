@@ -4,22 +4,22 @@
  * give torch's WeightedRandomSampler. */
 #include <errno.h>
 
-#include "proto/order/making/classes.h"
-#include "proto/order/making/weights.h"
-#include "proto/order/steps/steps.h"
+#include "proto/order/making/order_classes.h"
+#include "proto/order/making/order_weights.h"
+#include "proto/order/steps/sampler_steps.h"
 
 enum {
         COLUMN,
         N,
 };
 
-static uint64_t n_wanted(const struct dlp_step *step, uint64_t n_samples) {
+static uint64_t class_balanced_n_wanted(const struct dlp_step *step, uint64_t n_samples) {
         return step->values[N].is_set ? step->values[N].whole : n_samples;
 }
 
 static uint64_t n_positions_max(const struct dlp_step *step, const struct dlp_making_terms *terms, uint64_t n) {
         (void)terms;
-        return n_wanted(step, n);
+        return class_balanced_n_wanted(step, n);
 }
 
 static uint64_t scratch_bytes(const struct dlp_step *step, const struct dlp_making_terms *terms, uint64_t n) {
@@ -60,7 +60,8 @@ static int make_weights(struct dlp_making *making, struct balance *balance) {
         return 0;
 }
 
-static int draw(struct dlp_making *making, const struct balance *balance, const struct dlp_order *order) {
+static int class_balanced_draw(struct dlp_making *making, const struct balance *balance,
+                               const struct dlp_order *order) {
         struct dlp_weights_source source = { .read = read,
                                              .userdata = balance,
                                              .memory = balance->column->values,
@@ -84,11 +85,11 @@ static int make(struct dlp_making *making, const struct dlp_step *step, struct d
         int r = dlp_making_column(making, "class_balanced", step->values[COLUMN].text, &balance.column);
 
         if (r == 0)
-                r = dlp_making_samples(making, n_wanted(step, making->terms->base.n_samples), order);
+                r = dlp_making_samples(making, class_balanced_n_wanted(step, making->terms->base.n_samples), order);
         if (r == 0)
                 r = make_weights(making, &balance);
         if (r == 0)
-                r = draw(making, &balance, order);
+                r = class_balanced_draw(making, &balance, order);
         dlp_classes_fini(making, &balance.classes);
         making->release(making, balance.weights, balance.n_room * sizeof(*balance.weights));
         return r;

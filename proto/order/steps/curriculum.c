@@ -8,7 +8,7 @@
 #include <math.h>
 
 #include "proto/order/making/sorting.h"
-#include "proto/order/steps/steps.h"
+#include "proto/order/steps/sampler_steps.h"
 
 enum {
         COLUMN,
@@ -66,8 +66,8 @@ static uint64_t n_positions_max(const struct dlp_step *step, const struct dlp_ma
         return n_chosen(step, terms);
 }
 
-static int make_keys(struct dlp_making *making, const struct dlp_column *column, bool descends, uint64_t *keys,
-                     const struct dlp_order *order) {
+static int curriculum_make_keys(struct dlp_making *making, const struct dlp_column *column, bool descends,
+                                uint64_t *keys, const struct dlp_order *order) {
         double values[AT_ONCE];
         int64_t wholes[AT_ONCE];
         bool is_whole = dlp_column_is_whole(column);
@@ -98,8 +98,8 @@ static int make_keys(struct dlp_making *making, const struct dlp_column *column,
 }
 
 /* All samples in the column's sequence. */
-static int sort(struct dlp_making *making, const struct dlp_step *step, const struct dlp_column *column,
-                struct dlp_order *ret_order) {
+static int curriculum_sort(struct dlp_making *making, const struct dlp_step *step, const struct dlp_column *column,
+                           struct dlp_order *ret_order) {
         uint64_t n = making->terms->base.n_samples, *keys;
         struct dlp_order order;
         int r = dlp_making_allocate(making, n, sizeof(*keys), &keys);
@@ -108,7 +108,7 @@ static int sort(struct dlp_making *making, const struct dlp_step *step, const st
                 return r;
         r = dlp_making_samples(making, n, &order);
         if (r == 0) {
-                r = make_keys(making, column, step->values[DESCENDING].flag, keys, &order);
+                r = curriculum_make_keys(making, column, step->values[DESCENDING].flag, keys, &order);
                 if (r == 0)
                         r = dlp_making_sort(making, keys, &order);
                 if (r < 0)
@@ -128,7 +128,7 @@ static int make(struct dlp_making *making, const struct dlp_step *step, struct d
 
         if (r < 0)
                 return r;
-        r = sort(making, step, column, &sorted);
+        r = curriculum_sort(making, step, column, &sorted);
         if (r < 0)
                 return r;
         r = dlp_making_permute(making, n, false, order);

@@ -10,7 +10,7 @@
 #include <math.h>
 
 #include "proto/order/grouping/grouping.h"
-#include "proto/order/steps/steps.h"
+#include "proto/order/steps/sampler_steps.h"
 
 #define GROUPS_MAX (DLP_LIST_MAX + 1)
 #define CHUNK      65536u
@@ -90,7 +90,7 @@ static uint64_t scratch_bytes(const struct dlp_step *step, const struct dlp_maki
 
 /* ---------------------------------------------------------------------------------------------------------------- */
 
-static uint32_t group_of(const struct groups *groups, double value) {
+static uint32_t grouped_group_of(const struct groups *groups, double value) {
         uint32_t idx = 0;
 
         while (idx < groups->n_edges && value >= groups->edges[idx])
@@ -98,13 +98,13 @@ static uint32_t group_of(const struct groups *groups, double value) {
         return idx;
 }
 
-static void end_batch(struct groups *groups, struct group *group) {
+static void grouped_end_batch(struct groups *groups, struct group *group) {
         groups->grouping.sequence[groups->grouping.n_sequence++] = group->unit;
         group->n_samples = 0;
         group->since = ++groups->n_events;
 }
 
-static void add(struct groups *groups, struct group *group, uint64_t position, uint64_t sample) {
+static void grouped_add(struct groups *groups, struct group *group, uint64_t position, uint64_t sample) {
         if (group->n_seen == 0)
                 group->since = ++groups->n_events;
         if (group->n_seen < groups->n_each)
@@ -113,7 +113,7 @@ static void add(struct groups *groups, struct group *group, uint64_t position, u
                 group->unit = (uint32_t)groups->grouping.n_units++;
         dlp_grouping_keep(&groups->grouping, sample, group->unit);
         if (++group->n_samples == groups->batch_size)
-                end_batch(groups, group);
+                grouped_end_batch(groups, group);
 }
 
 static struct group *fullest(struct groups *groups) {
@@ -139,12 +139,12 @@ static void add_rest(struct groups *groups, const struct dlp_order *order) {
                 for (uint64_t i = 0; i < n_lacking; i++)
                         dlp_grouping_keep(&groups->grouping,
                                           dlp_order_sample(order, group->positions[i % group->n_seen]), group->unit);
-                end_batch(groups, group);
+                grouped_end_batch(groups, group);
         }
 }
 
-static int fill(struct dlp_making *making, struct groups *groups, const struct dlp_column *column,
-                const struct dlp_order *order) {
+static int grouped_fill(struct dlp_making *making, struct groups *groups, const struct dlp_column *column,
+                        const struct dlp_order *order) {
         for (uint64_t i = 0; i < order->n_positions; i++) {
                 uint64_t sample = dlp_order_sample(order, i);
                 double value = dlp_column_real(column, sample);
@@ -152,7 +152,7 @@ static int fill(struct dlp_making *making, struct groups *groups, const struct d
                 if (isnan(value))
                         return why_set(making->why, -EINVAL, "grouped: sample %llu has no number in \"%s\", but NaN",
                                        (unsigned long long)sample, column->name);
-                add(groups, &groups->groups[group_of(groups, value)], i, sample);
+                grouped_add(groups, &groups->groups[grouped_group_of(groups, value)], i, sample);
                 if (i % CHUNK == CHUNK - 1 && !making->go_on(making, i, order->n_positions))
                         return -ECANCELED;
         }
@@ -160,7 +160,7 @@ static int fill(struct dlp_making *making, struct groups *groups, const struct d
         return 0;
 }
 
-static int init(struct dlp_making *making, struct groups *groups, uint64_t n) {
+static int grouped_init(struct dlp_making *making, struct groups *groups, uint64_t n) {
         int r = dlp_grouping_init(making, "grouped", n_kept_max(groups->n_groups, groups->batch_size, n), false,
                                   &groups->grouping);
 
@@ -186,9 +186,9 @@ static int make(struct dlp_making *making, const struct dlp_step *step, struct d
                                (unsigned long long)order->n_positions, groups.batch_size);
         set_edges(step, &groups);
         groups.n_each = groups.batch_size;
-        r = init(making, &groups, order->n_positions);
+        r = grouped_init(making, &groups, order->n_positions);
         if (r == 0)
-                r = fill(making, &groups, column, order);
+                r = grouped_fill(making, &groups, column, order);
         making->release(making, groups.positions, groups.n_groups * groups.n_each * sizeof(uint32_t));
         if (r < 0) {
                 dlp_grouping_free(making, &groups.grouping);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "proto/order/making/sorting.h"
-#include "proto/order/steps/steps.h"
+#include "proto/order/steps/sampler_steps.h"
 
 enum {
         COLUMN,
@@ -47,15 +47,15 @@ struct slices {
         uint64_t longest_at; /* the position of the first sample that is so long, once its slice is sorted */
 };
 
-static int refuse_length(const struct dlp_making *making, const struct dlp_column *column, uint64_t sample,
-                         int64_t length) {
+static int length_grouped_refuse_length(const struct dlp_making *making, const struct dlp_column *column,
+                                        uint64_t sample, int64_t length) {
         return why_set(making->why, -EINVAL,
                        "length_grouped: \"%s\" has the length %lld at sample %llu; 0 to %u is "
                        "allowed",
                        column->name, (long long)length, (unsigned long long)sample, UINT32_MAX);
 }
 
-static void ask(const struct dlp_column *column, uint64_t n_bytes, uint64_t sample) {
+static void length_grouped_ask(const struct dlp_column *column, uint64_t n_bytes, uint64_t sample) {
         __builtin_prefetch((const uint8_t *)column->values + sample * n_bytes);
 }
 
@@ -69,10 +69,10 @@ static int read_slice(struct dlp_making *making, struct slices *slices, const st
                 int64_t length;
 
                 if (i + AHEAD < n)
-                        ask(slices->column, n_bytes, dlp_order_sample(order, begin + i + AHEAD));
+                        length_grouped_ask(slices->column, n_bytes, dlp_order_sample(order, begin + i + AHEAD));
                 dlp_column_wholes(slices->column, sample, 1, &length);
                 if (length < 0 || length > UINT32_MAX)
-                        return refuse_length(making, slices->column, sample, length);
+                        return length_grouped_refuse_length(making, slices->column, sample, length);
                 slices->words[i] = (UINT32_MAX - (uint64_t)length) << 32 | i;
                 slices->samples[i] = sample;
                 if ((begin + i) % LOOK == 0 && !making->go_on(making, begin + i, order->n_positions))

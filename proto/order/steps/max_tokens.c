@@ -5,7 +5,7 @@
 
 #include "proto/order/grouping/grouping.h"
 #include "proto/order/grouping/lengths.h"
-#include "proto/order/steps/steps.h"
+#include "proto/order/steps/sampler_steps.h"
 
 enum {
         COLUMN,
@@ -38,7 +38,7 @@ static struct batching batching_of(const struct dlp_step *step) {
                                   .multiple = values[MULTIPLE].whole };
 }
 
-static void find_shortest(void *userdata, const uint32_t *lengths, uint64_t n) {
+static void max_tokens_find_shortest(void *userdata, const uint32_t *lengths, uint64_t n) {
         uint32_t *shortest = userdata;
 
         for (uint64_t i = 0; i < n; i++)
@@ -53,7 +53,7 @@ static uint64_t n_unit_max(const struct dlp_step *step, const struct dlp_making_
         uint64_t n;
 
         if (column && step->values[TOKENS].is_set)
-                dlp_lengths_visit(column, find_shortest, &shortest);
+                dlp_lengths_visit(column, max_tokens_find_shortest, &shortest);
         if (shortest == 0 && step->values[SENTENCES].is_set) /* samples without elements fit in any number */
                 return batching.sentences;
         n = batching.tokens / (shortest > 0 ? shortest : 1);
@@ -73,8 +73,8 @@ static uint64_t scratch_bytes(const struct dlp_step *step, const struct dlp_maki
 
 /* ---------------------------------------------------------------------------------------------------------------- */
 
-static int check_length(const struct dlp_making *making, const struct batching *batching, uint64_t sample,
-                        uint32_t length) {
+static int max_tokens_check_length(const struct dlp_making *making, const struct batching *batching, uint64_t sample,
+                                   uint32_t length) {
         if (length > batching->tokens)
                 return why_set(making->why, -EINVAL,
                                "max_tokens: sample %llu has length %u, tokens is %llu; give more, or leave it out with "
@@ -88,7 +88,7 @@ static int check_length(const struct dlp_making *making, const struct batching *
         return 0;
 }
 
-static uint32_t longer(uint32_t a, uint32_t b) {
+static uint32_t max_tokens_longer(uint32_t a, uint32_t b) {
         return a > b ? a : b;
 }
 
@@ -97,7 +97,7 @@ static bool does_not_fit(const struct batching *batching, uint64_t n, uint32_t l
 }
 
 /* Ends batches so that the sample at `i` fits. */
-static void make_room(struct batching *batching, uint64_t i, uint32_t length) {
+static void max_tokens_make_room(struct batching *batching, uint64_t i, uint32_t length) {
         batching->begin = batching->end;
         batching->unit++;
         if (does_not_fit(batching, i + 1 - batching->begin, batching->longest_after)) { /* not even with those after */
@@ -108,7 +108,7 @@ static void make_room(struct batching *batching, uint64_t i, uint32_t length) {
 }
 
 /* What is after the batch joins it, or is the new one. */
-static void join(struct batching *batching, struct dlp_grouping *grouping, uint64_t i, uint32_t longest) {
+static void max_tokens_join(struct batching *batching, struct dlp_grouping *grouping, uint64_t i, uint32_t longest) {
         for (uint64_t k = batching->end; k <= i; k++)
                 grouping->unit_of[k] = k < batching->begin ? batching->unit - 1 : batching->unit;
         batching->end = i + 1;
@@ -116,22 +116,22 @@ static void join(struct batching *batching, struct dlp_grouping *grouping, uint6
         batching->longest_after = 0;
 }
 
-static void add(struct batching *batching, struct dlp_grouping *grouping, uint64_t i, uint32_t length) {
+static void max_tokens_add(struct batching *batching, struct dlp_grouping *grouping, uint64_t i, uint32_t length) {
         uint64_t n = i + 1 - batching->begin;
         uint32_t longest;
 
-        batching->longest_after = longer(batching->longest_after, length);
-        longest = longer(batching->longest, batching->longest_after);
+        batching->longest_after = max_tokens_longer(batching->longest_after, length);
+        longest = max_tokens_longer(batching->longest, batching->longest_after);
         if (n > batching->sentences || does_not_fit(batching, n, longest)) {
-                make_room(batching, i, length);
-                join(batching, grouping, i, batching->longest_after);
+                max_tokens_make_room(batching, i, length);
+                max_tokens_join(batching, grouping, i, batching->longest_after);
         } else if (n < batching->multiple || n % batching->multiple == 0) {
-                join(batching, grouping, i, longest);
+                max_tokens_join(batching, grouping, i, longest);
         }
 }
 
-static int group(struct dlp_making *making, const struct dlp_lengths *lengths, struct batching *batching,
-                 struct dlp_grouping *grouping, const struct dlp_order *order) {
+static int max_tokens_group(struct dlp_making *making, const struct dlp_lengths *lengths, struct batching *batching,
+                            struct dlp_grouping *grouping, const struct dlp_order *order) {
         uint32_t some[DLP_LENGTHS_CHUNK];
 
         for (uint64_t i = 0; i < order->n_positions; i += DLP_LENGTHS_CHUNK) {
@@ -141,11 +141,11 @@ static int group(struct dlp_making *making, const struct dlp_lengths *lengths, s
                 for (uint64_t k = 0; r == 0 && k < n; k++) {
                         uint64_t sample = dlp_order_sample(order, i + k);
 
-                        r = check_length(making, batching, sample, some[k]);
+                        r = max_tokens_check_length(making, batching, sample, some[k]);
                         if (r < 0)
                                 break;
                         dlp_grouping_keep(grouping, sample, 0);
-                        add(batching, grouping, i + k, some[k]);
+                        max_tokens_add(batching, grouping, i + k, some[k]);
                 }
                 if (r < 0)
                         return r;
@@ -155,7 +155,7 @@ static int group(struct dlp_making *making, const struct dlp_lengths *lengths, s
         if (batching->end < order->n_positions) { /* what is left is a batch of its own */
                 batching->begin = batching->end;
                 batching->unit++;
-                join(batching, grouping, order->n_positions - 1, 0);
+                max_tokens_join(batching, grouping, order->n_positions - 1, 0);
         }
         grouping->n_units = order->n_positions > 0 ? batching->unit + 1ull : 0;
         return 0;
@@ -171,7 +171,7 @@ static int make(struct dlp_making *making, const struct dlp_step *step, struct d
                 r = dlp_grouping_init(making, "max_tokens", order->n_positions, false, &grouping);
         if (r < 0)
                 return r;
-        r = group(making, &lengths, &batching, &grouping, order);
+        r = max_tokens_group(making, &lengths, &batching, &grouping, order);
         if (r < 0) {
                 dlp_grouping_free(making, &grouping);
                 return r;

@@ -5,7 +5,7 @@
 #include <errno.h>
 
 #include "proto/order/numpy_generator.h"
-#include "proto/order/steps/steps.h"
+#include "proto/order/steps/sampler_steps.h"
 
 enum {
         SEED,

@@ -6,8 +6,8 @@
  * and whose rows are then shuffled, as TRL's trainers do. */
 #include <errno.h>
 
-#include "proto/order/grouping/packing.h"
-#include "proto/order/steps/steps.h"
+#include "proto/order/grouping/grouping_packing.h"
+#include "proto/order/steps/sampler_steps.h"
 
 #define ROWS_BEST_FIT  1000u /* datasets.map()'s batches, which TRL packs */
 #define BINS_FIRST_FIT 64u

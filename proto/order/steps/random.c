@@ -4,34 +4,34 @@
  * the other from the same generator, then the beginning of another one. */
 #include <errno.h>
 
-#include "proto/order/steps/steps.h"
+#include "proto/order/steps/sampler_steps.h"
 
 enum {
         REPLACEMENT,
         N,
 };
 
-static uint64_t n_wanted(const struct dlp_step *step, uint64_t n_samples) {
+static uint64_t random_n_wanted(const struct dlp_step *step, uint64_t n_samples) {
         return step->values[N].is_set ? step->values[N].whole : n_samples;
 }
 
 static uint64_t n_positions_max(const struct dlp_step *step, const struct dlp_making_terms *terms, uint64_t n) {
         (void)terms;
-        return n_wanted(step, n);
+        return random_n_wanted(step, n);
 }
 
 /* torch.randint(0, n): the range from which torch takes 64 bits has changed. */
-static uint64_t draw(struct dlp_torch_random *random, uint64_t n, enum dlp_torch_compat compat) {
+static uint64_t random_draw(struct dlp_torch_random *random, uint64_t n, enum dlp_torch_compat compat) {
         uint64_t wide_from = compat == DLP_TORCH_2_7 ? 1ull << 28 : 1ull << 32;
 
         return (n >= wide_from ? dlp_torch_u64(random) : dlp_torch_u32(random)) % n;
 }
 
-static int draw_all(struct dlp_making *making, struct dlp_torch_random *random, const struct dlp_order *order) {
+static int random_draw_all(struct dlp_making *making, struct dlp_torch_random *random, const struct dlp_order *order) {
         uint64_t n_samples = making->terms->base.n_samples;
 
         for (uint64_t i = 0; i < order->n_positions; i++) {
-                dlp_order_set_sample(order, i, draw(random, n_samples, making->terms->base.compat));
+                dlp_order_set_sample(order, i, random_draw(random, n_samples, making->terms->base.compat));
                 if ((i + 1) % 65536 > 0)
                         continue;
                 making->publish(making, order, i + 1);
@@ -74,11 +74,12 @@ static int make(struct dlp_making *making, const struct dlp_step *step, struct d
 
         if (n_samples == 0)
                 return why_set(making->why, -EINVAL, "random: the dataset has no samples");
-        r = dlp_making_samples(making, n_wanted(step, n_samples), order);
+        r = dlp_making_samples(making, random_n_wanted(step, n_samples), order);
         if (r < 0)
                 return r;
         dlp_making_seed(making, &random);
-        return step->values[REPLACEMENT].flag ? draw_all(making, &random, order) : permute_all(making, &random, order);
+        return step->values[REPLACEMENT].flag ? random_draw_all(making, &random, order)
+                                              : permute_all(making, &random, order);
 }
 
 const struct dlp_step_type dlp_step_random = {

@@ -6,8 +6,8 @@
 #include <errno.h>
 #include <math.h>
 
-#include "proto/order/making/draws.h"
-#include "proto/order/steps/steps.h"
+#include "proto/order/making/order_draws.h"
+#include "proto/order/steps/sampler_steps.h"
 
 enum {
         LENGTHS,
@@ -15,7 +15,7 @@ enum {
         SEED,
 };
 
-static double sum_of(const struct dlp_value *lengths) {
+static double random_split_sum_of(const struct dlp_value *lengths) {
         double sum = 0;
 
         for (uint32_t i = 0; i < lengths->n_list; i++)
@@ -25,14 +25,14 @@ static double sum_of(const struct dlp_value *lengths) {
 
 /* As torch: within a billionth of 1, and not above it. */
 static bool are_shares(const struct dlp_value *lengths) {
-        double sum = sum_of(lengths);
+        double sum = random_split_sum_of(lengths);
 
         return sum <= 1 && 1 - sum <= 1e-9;
 }
 
 static int check(const struct dlp_step *step, struct why *why) {
         const struct dlp_value *lengths = &step->values[LENGTHS];
-        double sum = sum_of(lengths);
+        double sum = random_split_sum_of(lengths);
 
         if (step->values[PART].whole >= lengths->n_list)
                 return why_set(why, -EINVAL, "part %llu; there are %u, from 0 on",
@@ -48,7 +48,7 @@ static int check(const struct dlp_step *step, struct why *why) {
 
 /* The place of the part, and how many samples it has. Shares are rounded down; what is left goes to the first parts,
  * one to each. */
-static uint64_t place_of(const struct dlp_step *step, uint64_t n_samples, uint64_t *ret_n) {
+static uint64_t random_split_place_of(const struct dlp_step *step, uint64_t n_samples, uint64_t *ret_n) {
         const struct dlp_value *lengths = &step->values[LENGTHS];
         uint64_t counts[DLP_LIST_MAX], n_left = n_samples, begin = 0;
         bool is_shared = are_shares(lengths);
@@ -71,20 +71,20 @@ static uint64_t n_positions_max(const struct dlp_step *step, const struct dlp_ma
         uint64_t n_part;
 
         (void)terms;
-        place_of(step, n, &n_part);
+        random_split_place_of(step, n, &n_part);
         return n_part;
 }
 
 static int make(struct dlp_making *making, const struct dlp_step *step, struct dlp_order *order) {
-        uint64_t n_samples = making->terms->base.n_samples, n, begin = place_of(step, n_samples, &n);
+        uint64_t n_samples = making->terms->base.n_samples, n, begin = random_split_place_of(step, n_samples, &n);
         struct dlp_torch_random random;
         struct dlp_order split;
         int r;
 
-        if (!are_shares(&step->values[LENGTHS]) && sum_of(&step->values[LENGTHS]) != (double)n_samples)
+        if (!are_shares(&step->values[LENGTHS]) && random_split_sum_of(&step->values[LENGTHS]) != (double)n_samples)
                 return why_set(making->why, -EINVAL,
                                "random_split: the parts have %.17g samples together, the dataset has %llu",
-                               sum_of(&step->values[LENGTHS]), (unsigned long long)n_samples);
+                               random_split_sum_of(&step->values[LENGTHS]), (unsigned long long)n_samples);
         if (n == 0)
                 return why_set(making->why, -EINVAL, "random_split: part %llu has no samples of the dataset's %llu",
                                (unsigned long long)step->values[PART].whole, (unsigned long long)n_samples);

@@ -6,7 +6,7 @@
  * argument. Without `n` all positions are there. */
 #include <errno.h>
 
-#include "proto/order/steps/steps.h"
+#include "proto/order/steps/sampler_steps.h"
 
 enum {
         TIMES,

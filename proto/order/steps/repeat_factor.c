@@ -8,9 +8,9 @@
 #include <errno.h>
 #include <math.h>
 
-#include "proto/order/making/classes.h"
-#include "proto/order/making/draws.h"
-#include "proto/order/steps/steps.h"
+#include "proto/order/making/order_classes.h"
+#include "proto/order/making/order_draws.h"
+#include "proto/order/steps/sampler_steps.h"
 
 enum {
         COLUMN,
@@ -20,7 +20,8 @@ enum {
 #define LOOK     16384u
 #define SCAN_MAX (1u << 24) /* labels that are looked at only to know how many positions there may be: 20 ms */
 
-static const struct dlp_column *column_of(const struct dlp_step *step, const struct dlp_making_terms *terms) {
+static const struct dlp_column *repeat_factor_column_of(const struct dlp_step *step,
+                                                        const struct dlp_making_terms *terms) {
         for (uint32_t i = 0; i < terms->n_columns; i++)
                 if (__builtin_strcmp(terms->columns[i].name, step->values[COLUMN].text) == 0)
                         return &terms->columns[i];
@@ -49,7 +50,7 @@ static double n_classes_max(const struct dlp_column *column) {
 /* A class of m samples adds at most sqrt(m * t * n) to the sum of the factors, and only if m < t * n: so at most t * n,
  * and all classes together most if they are alike. Beside that each sample comes once, and perhaps once more. */
 static uint64_t n_positions_max(const struct dlp_step *step, const struct dlp_making_terms *terms, uint64_t n) {
-        const struct dlp_column *column = column_of(step, terms);
+        const struct dlp_column *column = repeat_factor_column_of(step, terms);
         double share = step->values[T].real * (double)n, n_classes, more;
 
         if (!column)
@@ -61,7 +62,7 @@ static uint64_t n_positions_max(const struct dlp_step *step, const struct dlp_ma
 }
 
 static uint64_t scratch_bytes(const struct dlp_step *step, const struct dlp_making_terms *terms, uint64_t n) {
-        const struct dlp_column *column = column_of(step, terms);
+        const struct dlp_column *column = repeat_factor_column_of(step, terms);
         uint64_t n_values = column ? column->n_values : n, n_positions = n_positions_max(step, terms, n);
         uint64_t n_classes = n_values < DLP_CLASSES_MAX ? n_values : DLP_CLASSES_MAX;
         uint64_t n_bytes = terms->base.n_samples > UINT32_MAX ? sizeof(uint64_t) : sizeof(uint32_t);
@@ -90,7 +91,7 @@ static uint64_t end_of(const struct dlp_column *column, uint64_t sample) {
         return column->ends ? column->ends[sample] : sample + 1;
 }
 
-static int count(struct dlp_making *making, struct factors *factors) {
+static int repeat_factor_count(struct dlp_making *making, struct factors *factors) {
         for (uint64_t i = 0; i < factors->n_samples; i++) {
                 for (uint64_t k = begin_of(factors->column, i); k < end_of(factors->column, i); k++) {
                         uint32_t idx = dlp_classes_find(&factors->classes, dlp_column_whole(factors->column, k));
@@ -104,7 +105,7 @@ static int count(struct dlp_making *making, struct factors *factors) {
         return 0;
 }
 
-static float factor_of(const struct factors *factors, uint64_t sample) {
+static float repeat_factor_factor_of(const struct factors *factors, uint64_t sample) {
         double factor = 1;
 
         for (uint64_t k = begin_of(factors->column, sample); k < end_of(factors->column, sample); k++) {
@@ -116,8 +117,8 @@ static float factor_of(const struct factors *factors, uint64_t sample) {
 }
 
 /* How often each sample comes; *ret_n: how often all do. */
-static int draw(struct dlp_making *making, struct factors *factors, double t, struct dlp_torch_random *random,
-                uint64_t *ret_n) {
+static int repeat_factor_draw(struct dlp_making *making, struct factors *factors, double t,
+                              struct dlp_torch_random *random, uint64_t *ret_n) {
         uint64_t n = 0;
 
         for (uint32_t i = 0; i < factors->classes.n; i++) {
@@ -126,7 +127,7 @@ static int draw(struct dlp_making *making, struct factors *factors, double t, st
                 factors->factors[i] = factor > 1 ? factor : 1;
         }
         for (uint64_t i = 0; i < factors->n_samples; i++) {
-                float factor = factor_of(factors, i), whole = truncf(factor);
+                float factor = repeat_factor_factor_of(factors, i), whole = truncf(factor);
 
                 factors->times[i] = (uint32_t)whole + (dlp_draw_f32(random) < factor - whole);
                 n += factors->times[i];
@@ -137,7 +138,8 @@ static int draw(struct dlp_making *making, struct factors *factors, double t, st
         return 0;
 }
 
-static int list(struct dlp_making *making, const struct factors *factors, const struct dlp_order *listed) {
+static int repeat_factor_list(struct dlp_making *making, const struct factors *factors,
+                              const struct dlp_order *listed) {
         uint64_t at = 0;
 
         for (uint64_t i = 0; i < factors->n_samples; i++) {
@@ -150,8 +152,8 @@ static int list(struct dlp_making *making, const struct factors *factors, const 
 }
 
 /* Shuffles what is listed: torch's generator goes on from its draws. */
-static int shuffle(struct dlp_making *making, struct dlp_torch_random *random, const struct dlp_order *listed,
-                   struct dlp_order *order) {
+static int repeat_factor_shuffle(struct dlp_making *making, struct dlp_torch_random *random,
+                                 const struct dlp_order *listed, struct dlp_order *order) {
         const struct dlp_sampler_terms *base = &making->terms->base;
         int r = base->shuffle && base->kind == DLP_ORDER_TORCH
                         ? dlp_making_randperm(making, random, listed->n_positions, order)
@@ -162,7 +164,7 @@ static int shuffle(struct dlp_making *making, struct dlp_torch_random *random, c
         return r;
 }
 
-static int prepare(struct dlp_making *making, struct factors *factors) {
+static int repeat_factor_prepare(struct dlp_making *making, struct factors *factors) {
         int r = dlp_classes_init(making, "repeat_factor", factors->column, &factors->classes);
 
         factors->n_room = factors->classes.n;
@@ -174,7 +176,7 @@ static int prepare(struct dlp_making *making, struct factors *factors) {
                 r = dlp_making_allocate(making, factors->n_room, sizeof(*factors->factors), &factors->factors);
         if (r == 0)
                 r = dlp_making_allocate(making, factors->n_samples, sizeof(*factors->times), &factors->times);
-        return r < 0 ? r : count(making, factors);
+        return r < 0 ? r : repeat_factor_count(making, factors);
 }
 
 static int make_all(struct dlp_making *making, const struct dlp_step *step, struct factors *factors,
@@ -182,12 +184,12 @@ static int make_all(struct dlp_making *making, const struct dlp_step *step, stru
         struct dlp_torch_random random;
         struct dlp_order listed;
         uint64_t n = 0;
-        int r = prepare(making, factors);
+        int r = repeat_factor_prepare(making, factors);
 
         if (r < 0)
                 return r;
         dlp_making_seed(making, &random);
-        r = draw(making, factors, step->values[T].real, &random, &n);
+        r = repeat_factor_draw(making, factors, step->values[T].real, &random, &n);
         if (r < 0)
                 return r;
         if (n > DLP_SAMPLES_MAX)
@@ -198,14 +200,14 @@ static int make_all(struct dlp_making *making, const struct dlp_step *step, stru
         r = dlp_making_samples(making, n, &listed);
         if (r < 0)
                 return r;
-        r = list(making, factors, &listed);
+        r = repeat_factor_list(making, factors, &listed);
         if (r == 0)
-                r = shuffle(making, &random, &listed, order);
+                r = repeat_factor_shuffle(making, &random, &listed, order);
         dlp_making_free(making, &listed);
         return r;
 }
 
-static int check_lists(const struct dlp_making *making, const struct dlp_column *column) {
+static int repeat_factor_check_lists(const struct dlp_making *making, const struct dlp_column *column) {
         uint64_t n_samples = making->terms->base.n_samples;
 
         if (column->ends && column->n_samples != n_samples)
@@ -223,7 +225,7 @@ static int make(struct dlp_making *making, const struct dlp_step *step, struct d
         if (r < 0)
                 return r;
         r = factors.column->ends
-                    ? check_lists(making, factors.column)
+                    ? repeat_factor_check_lists(making, factors.column)
                     : dlp_making_column(making, "repeat_factor", step->values[COLUMN].text, &factors.column);
         if (r == 0)
                 r = make_all(making, step, &factors, order);

@@ -2,9 +2,9 @@
  * one sample, in every batch. Within its class a sample keeps its sequence. */
 #include <errno.h>
 
-#include "proto/order/making/classes.h"
-#include "proto/order/making/quota.h"
-#include "proto/order/steps/steps.h"
+#include "proto/order/making/order_classes.h"
+#include "proto/order/making/order_quota.h"
+#include "proto/order/steps/sampler_steps.h"
 
 enum {
         COLUMN,
@@ -34,7 +34,7 @@ static uint32_t class_of(const struct strata *strata, uint64_t sample) {
         return dlp_classes_find(&strata->classes, dlp_column_whole(strata->column, sample));
 }
 
-static int count(struct dlp_making *making, struct strata *strata, const struct dlp_order *order) {
+static int stratified_count(struct dlp_making *making, struct strata *strata, const struct dlp_order *order) {
         uint64_t sum = 0;
 
         for (uint64_t i = 0; i < order->n_positions; i++) {
@@ -49,7 +49,7 @@ static int count(struct dlp_making *making, struct strata *strata, const struct 
         return 0;
 }
 
-static int sort(struct dlp_making *making, struct strata *strata, const struct dlp_order *order) {
+static int stratified_sort(struct dlp_making *making, struct strata *strata, const struct dlp_order *order) {
         for (uint64_t i = 0; i < order->n_positions; i++) {
                 uint64_t sample = dlp_order_sample(order, i);
 
@@ -62,7 +62,7 @@ static int sort(struct dlp_making *making, struct strata *strata, const struct d
         return 0;
 }
 
-static int deal(struct dlp_making *making, struct strata *strata, const struct dlp_order *order) {
+static int stratified_deal(struct dlp_making *making, struct strata *strata, const struct dlp_order *order) {
         for (uint64_t i = 0; i < order->n_positions; i++) {
                 uint32_t idx = dlp_quota_next(&strata->quota);
 
@@ -76,7 +76,7 @@ static int deal(struct dlp_making *making, struct strata *strata, const struct d
         return 0;
 }
 
-static int arrange(struct dlp_making *making, struct strata *strata, const struct dlp_order *order) {
+static int stratified_arrange(struct dlp_making *making, struct strata *strata, const struct dlp_order *order) {
         int r = dlp_classes_init(making, "stratified", strata->column, &strata->classes);
 
         strata->n_room = strata->classes.n;
@@ -87,12 +87,12 @@ static int arrange(struct dlp_making *making, struct strata *strata, const struc
         if (r == 0)
                 r = dlp_making_samples(making, order->n_positions, &strata->sorted);
         if (r == 0)
-                r = count(making, strata, order);
+                r = stratified_count(making, strata, order);
         if (r == 0)
-                r = sort(making, strata, order);
+                r = stratified_sort(making, strata, order);
         if (r == 0)
                 r = dlp_quota_init(making, strata->counts, strata->classes.n, &strata->quota);
-        return r < 0 ? r : deal(making, strata, order);
+        return r < 0 ? r : stratified_deal(making, strata, order);
 }
 
 static int make(struct dlp_making *making, const struct dlp_step *step, struct dlp_order *order) {
@@ -100,7 +100,7 @@ static int make(struct dlp_making *making, const struct dlp_step *step, struct d
         int r = dlp_making_column(making, "stratified", step->values[COLUMN].text, &strata.column);
 
         if (r == 0)
-                r = arrange(making, &strata, order);
+                r = stratified_arrange(making, &strata, order);
         making->release(making, strata.counts, strata.n_room * sizeof(*strata.counts));
         making->release(making, strata.ends, strata.n_room * sizeof(*strata.ends));
         dlp_making_free(making, &strata.sorted);

@@ -2,13 +2,13 @@
  * randperm(length of the column). Without shuffling in the column's sequence. A number may come several times. */
 #include <errno.h>
 
-#include "proto/order/steps/steps.h"
+#include "proto/order/steps/sampler_steps.h"
 
 enum {
         COLUMN,
 };
 
-static const struct dlp_column *column_of(const struct dlp_step *step, const struct dlp_making_terms *terms) {
+static const struct dlp_column *subset_column_of(const struct dlp_step *step, const struct dlp_making_terms *terms) {
         for (uint32_t i = 0; i < terms->n_columns; i++)
                 if (__builtin_strcmp(terms->columns[i].name, step->values[COLUMN].text) == 0)
                         return &terms->columns[i];
@@ -16,14 +16,14 @@ static const struct dlp_column *column_of(const struct dlp_step *step, const str
 }
 
 static uint64_t n_positions_max(const struct dlp_step *step, const struct dlp_making_terms *terms, uint64_t n) {
-        const struct dlp_column *column = column_of(step, terms);
+        const struct dlp_column *column = subset_column_of(step, terms);
 
         return column ? column->n_values : n;
 }
 
 /* The shuffle of the column's places, of which there may be more than samples. */
 static uint64_t scratch_bytes(const struct dlp_step *step, const struct dlp_making_terms *terms, uint64_t n) {
-        const struct dlp_column *column = column_of(step, terms);
+        const struct dlp_column *column = subset_column_of(step, terms);
         uint64_t n_bytes;
 
         (void)n;
@@ -33,7 +33,7 @@ static uint64_t scratch_bytes(const struct dlp_step *step, const struct dlp_maki
 }
 
 /* Replaces numbers of the column's places by the samples that the column names. */
-static int look_up(struct dlp_making *making, const struct dlp_column *column, const struct dlp_order *order) {
+static int subset_look_up(struct dlp_making *making, const struct dlp_column *column, const struct dlp_order *order) {
         uint64_t n_samples = making->terms->base.n_samples;
 
         for (uint64_t i = 0; i < order->n_positions; i++) {
@@ -67,7 +67,7 @@ static int make(struct dlp_making *making, const struct dlp_step *step, struct d
                 return why_set(making->why, -EINVAL, "subset: \"%s\" has %llu indices; at most %u are allowed",
                                column->name, (unsigned long long)column->n_values, UINT32_MAX);
         r = dlp_making_permute(making, column->n_values, false, order);
-        return r < 0 ? r : look_up(making, column, order);
+        return r < 0 ? r : subset_look_up(making, column, order);
 }
 
 const struct dlp_step_type dlp_step_subset = {

@@ -1,16 +1,16 @@
 /* weighted(column=w, n=N, replacement=true): torch's WeightedRandomSampler, with its generator seeded with
  * seed + epoch.
  *
- * With replacement: order/making/weights.h. Without: each sample gets the key weight / e with e drawn from the
+ * With replacement: order/making/order_weights.h. Without: each sample gets the key weight / e with e drawn from the
  * exponential distribution, and the n largest keys are the order, the largest first. A single draw is made in this way
  * too, since torch 2.0. */
 #include <errno.h>
 #include <string.h>
 
-#include "proto/order/making/draws.h"
+#include "proto/order/making/order_draws.h"
+#include "proto/order/making/order_weights.h"
 #include "proto/order/making/sorting.h"
-#include "proto/order/making/weights.h"
-#include "proto/order/steps/steps.h"
+#include "proto/order/steps/sampler_steps.h"
 
 enum {
         COLUMN,
@@ -18,26 +18,26 @@ enum {
         REPLACEMENT,
 };
 
-static uint64_t n_wanted(const struct dlp_step *step, uint64_t n_samples) {
+static uint64_t weighted_n_wanted(const struct dlp_step *step, uint64_t n_samples) {
         return step->values[N].is_set ? step->values[N].whole : n_samples;
 }
 
 static uint64_t n_positions_max(const struct dlp_step *step, const struct dlp_making_terms *terms, uint64_t n) {
         (void)terms;
-        return n_wanted(step, n);
+        return weighted_n_wanted(step, n);
 }
 
 static uint64_t scratch_bytes(const struct dlp_step *step, const struct dlp_making_terms *terms, uint64_t n) {
         (void)n;
-        return step->values[REPLACEMENT].flag && n_wanted(step, terms->base.n_samples) > 1
+        return step->values[REPLACEMENT].flag && weighted_n_wanted(step, terms->base.n_samples) > 1
                        ? dlp_weights_bytes(terms->base.n_samples)
                        : 2 * (sizeof(uint64_t) + 8) * terms->base.n_samples;
 }
 
 /* ---- with replacement ------------------------------------------------------------------------------------------ */
 
-static int draw(struct dlp_making *making, const struct dlp_weights_source *source, struct dlp_torch_random *random,
-                uint64_t n, struct dlp_order *order) {
+static int weighted_draw(struct dlp_making *making, const struct dlp_weights_source *source,
+                         struct dlp_torch_random *random, uint64_t n, struct dlp_order *order) {
         struct dlp_weights weights = { 0 };
         int r = dlp_making_samples(making, n, order);
 
@@ -52,7 +52,7 @@ static int draw(struct dlp_making *making, const struct dlp_weights_source *sour
 /* ---- without --------------------------------------------------------------------------------------------------- */
 
 /* Positive numbers sort as their bits do; turned round, so that the largest is first. */
-static uint64_t key_of(double weight, double u) {
+static uint64_t weighted_key_of(double weight, double u) {
         double wait = -dlp_logarithm(1.0 - u), key = wait > 0 ? weight / wait : __builtin_inf();
         uint64_t bits;
 
@@ -61,8 +61,9 @@ static uint64_t key_of(double weight, double u) {
 }
 
 /* A key for each sample; *ret_n: how many have a weight. */
-static int make_keys(struct dlp_making *making, const struct dlp_weights_source *source,
-                     struct dlp_torch_random *random, uint64_t *keys, const struct dlp_order *order, uint64_t *ret_n) {
+static int weighted_make_keys(struct dlp_making *making, const struct dlp_weights_source *source,
+                              struct dlp_torch_random *random, uint64_t *keys, const struct dlp_order *order,
+                              uint64_t *ret_n) {
         uint64_t n_samples = making->terms->base.n_samples, n_positive = 0;
         double total = 0;
 
@@ -76,7 +77,7 @@ static int make_keys(struct dlp_making *making, const struct dlp_weights_source 
                         return r;
                 n_positive += weight > 0;
                 total += weight;
-                keys[i] = key_of(weight, dlp_draw_f64(random));
+                keys[i] = weighted_key_of(weight, dlp_draw_f64(random));
                 dlp_order_set_sample(order, i, i);
                 if (i % 16384 == 16383 && !making->go_on(making, i, 2 * n_samples))
                         return -ECANCELED;
@@ -97,7 +98,7 @@ static int draw_once(struct dlp_making *making, const struct dlp_weights_source 
         r = dlp_making_allocate(making, n_samples, sizeof(*keys), &keys);
         if (r < 0)
                 return r;
-        r = make_keys(making, source, random, keys, order, &n_positive);
+        r = weighted_make_keys(making, source, random, keys, order, &n_positive);
         if (r == 0 && n > n_positive)
                 r = why_set(making->why, -EINVAL,
                             "weighted: n = %llu, but \"%s\" has %llu weights above 0; give a smaller n, or "
@@ -112,7 +113,7 @@ static int draw_once(struct dlp_making *making, const struct dlp_weights_source 
 }
 
 static int make(struct dlp_making *making, const struct dlp_step *step, struct dlp_order *order) {
-        uint64_t n = n_wanted(step, making->terms->base.n_samples);
+        uint64_t n = weighted_n_wanted(step, making->terms->base.n_samples);
         bool is_repeated = step->values[REPLACEMENT].flag;
         struct dlp_weights_source source;
         struct dlp_torch_random random;
@@ -125,7 +126,8 @@ static int make(struct dlp_making *making, const struct dlp_step *step, struct d
         dlp_making_seed(making, &random);
         if (n == 1 && making->terms->base.compat != DLP_TORCH_BEFORE_2_6)
                 is_repeated = false;
-        return is_repeated ? draw(making, &source, &random, n, order) : draw_once(making, &source, &random, n, order);
+        return is_repeated ? weighted_draw(making, &source, &random, n, order)
+                           : draw_once(making, &source, &random, n, order);
 }
 
 const struct dlp_step_type dlp_step_weighted = {

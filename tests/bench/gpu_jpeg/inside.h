@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "client/cuda/driver.h"
-#include "client/cuda/jpeg/jpeg.h"
+#include "client/cuda/jpeg/cuda_jpeg.h"
 #include "tests/bench/gpu_jpeg/gpu_jpeg.h"
 
 /* A batch as it crosses the link: one block of the host's memory, the structs first. Pointers in them are those of a

@@ -1,7 +1,7 @@
 """Which function belongs to which stage of an image: one table.
 
 A place is "file:function", the file as it is called in the tree, or for code without our debug information the library
-or "kernel": "daemon/augment/resize/avx2.c:avx2_rows", "libjpeg.so.62:jpeg_idct_islow", "kernel:copy_page". Of a function that
+or "kernel": "daemon/augment/resize/resize_avx2.c:avx2_rows", "libjpeg.so.62:jpeg_idct_islow", "kernel:copy_page". Of a function that
 was inlined, the place is tried first, then those around it; rows of what is left over ("rest of ...") come after all others.
 The first row that matches counts; code that no row knows belongs to its thread, see THREADS.
 """
@@ -19,9 +19,9 @@ STAGES = (
                                "libjpeg*:*upsample*", "libjpeg*:*ycc*", "libjpeg*:*rgb*", "libjpeg*:*merged*")),
     ("libjpeg, whatever of it has no name", ("libjpeg*",)),
     ("rest of decoding", ("daemon/decode/*", "libspng*", "libwebp*", "libz*")),
-    ("resize: weights", ("daemon/augment/resize/axis.*", "daemon/augment/resize/resize.c:*weights*", "daemon/augment/resize/resize.c:*_filter",
-                         "daemon/augment/resize/resize.c:sinc", "daemon/augment/resize/resize.c:axis_*", "daemon/augment/resize/resize.c:same_key",
-                         "daemon/augment/resize/resize.c:prepare_*")),
+    ("resize: weights", ("daemon/augment/resize/axis.*", "daemon/augment/resize/resample.c:*weights*", "daemon/augment/resize/resample.c:*_filter",
+                         "daemon/augment/resize/resample.c:sinc", "daemon/augment/resize/resample.c:axis_*", "daemon/augment/resize/resample.c:same_key",
+                         "daemon/augment/resize/resample.c:prepare_*")),
     ("resize: horizontal", ("daemon/augment/resize*:*_row", "daemon/augment/resize*:*_rows",
                             "daemon/augment/resize/*:*row*")),
     ("resize: vertical", ("daemon/augment/resize*:*column*", "daemon/augment/resize*:*block*")),

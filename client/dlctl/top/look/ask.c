@@ -1,7 +1,7 @@
 #include "client/dlctl/top/look/ask.h"
 
-static int ask(struct control *control, Dlp__Request *request, Dlp__Reply__BodyCase body, struct glance *glance,
-               Dlp__Reply **ret_reply) {
+static int ask_ask(struct control *control, Dlp__Request *request, Dlp__Reply__BodyCase body, struct glance *glance,
+                   Dlp__Reply **ret_reply) {
         int r = control_ask(control, request, body, ret_reply);
 
         if (r == EXIT_DONE)
@@ -9,17 +9,17 @@ static int ask(struct control *control, Dlp__Request *request, Dlp__Reply__BodyC
         return r;
 }
 
-static int ask_status(struct control *control, struct glance *glance) {
+static int ask_ask_status(struct control *control, struct glance *glance) {
         Dlp__StatusRequest body = DLP__STATUS_REQUEST__INIT;
         Dlp__Request request = DLP__REQUEST__INIT;
         Dlp__Reply *reply;
 
         request.body_case = DLP__REQUEST__BODY_STATUS;
         request.status = &body;
-        return ask(control, &request, DLP__REPLY__BODY_STATUS, glance, &reply);
+        return ask_ask(control, &request, DLP__REPLY__BODY_STATUS, glance, &reply);
 }
 
-static int ask_jobs(struct control *control, struct glance *glance) {
+static int ask_ask_jobs(struct control *control, struct glance *glance) {
         Dlp__JobsRequest body = DLP__JOBS_REQUEST__INIT;
         Dlp__Request request = DLP__REQUEST__INIT;
         Dlp__Reply *reply;
@@ -30,7 +30,7 @@ static int ask_jobs(struct control *control, struct glance *glance) {
         request.jobs = &body;
         do {
                 body.first = next;
-                r = ask(control, &request, DLP__REPLY__BODY_JOBS, glance, &reply);
+                r = ask_ask(control, &request, DLP__REPLY__BODY_JOBS, glance, &reply);
                 if (r != EXIT_DONE)
                         return r;
                 next = reply->jobs->next;
@@ -49,7 +49,7 @@ static int ask_datasets(struct control *control, struct glance *glance) {
         request.datasets = &body;
         do {
                 body.first = next;
-                r = ask(control, &request, DLP__REPLY__BODY_DATASETS, glance, &reply);
+                r = ask_ask(control, &request, DLP__REPLY__BODY_DATASETS, glance, &reply);
                 if (r != EXIT_DONE)
                         return r;
                 next = reply->datasets->next;
@@ -59,10 +59,10 @@ static int ask_datasets(struct control *control, struct glance *glance) {
 
 int glance_ask(struct control *control, struct glance **ret_glance) {
         struct glance *glance = glance_new();
-        int r = ask_status(control, glance);
+        int r = ask_ask_status(control, glance);
 
         if (r == EXIT_DONE)
-                r = ask_jobs(control, glance);
+                r = ask_ask_jobs(control, glance);
         if (r == EXIT_DONE)
                 r = ask_datasets(control, glance);
         if (r == EXIT_DONE)

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "client/dlctl/inquiry/inquiry.h"
-#include "client/dlctl/inquiry/reach.h"
+#include "client/dlctl/inquiry/inquiry_reach.h"
 #include "client/dlctl/top/room.h"
 #include "proto/version.h"
 
@@ -28,7 +28,7 @@ struct asking *asking_new(const struct context *context) {
 }
 
 /* Of a round that has ended too early. */
-static void forget(struct asking *asking) {
+static void asking_forget(struct asking *asking) {
         glance_free(asking->glance);
         glance_free(asking->datasets);
         asking->glance = asking->datasets = NULL;
@@ -37,7 +37,7 @@ static void forget(struct asking *asking) {
 void asking_free(struct asking *asking) {
         if (!asking)
                 return;
-        forget(asking);
+        asking_forget(asking);
         inquiry_close(&asking->inquiry);
         free(asking);
 }
@@ -83,11 +83,11 @@ void asking_tick(struct asking *asking, uint64_t now_ns) {
         asking->glance = glance_new();
         asking->datasets = wanted[ASK_DATASETS] ? glance_new() : NULL;
         if (inquiry_begin(&asking->inquiry, wanted, now_ns) < 0)
-                forget(asking);
+                asking_forget(asking);
 }
 
 /* Adds the page. Returns the next one's number; 0: it was the last. */
-static uint64_t take_page(struct asking *asking, Dlp__Reply *reply) {
+static uint64_t asking_take_page(struct asking *asking, Dlp__Reply *reply) {
         switch (asking->inquiry.question) {
         case ASK_STATUS:
                 glance_add(asking->glance, reply);
@@ -101,8 +101,8 @@ static uint64_t take_page(struct asking *asking, Dlp__Reply *reply) {
         }
 }
 
-static void hand_over(struct asking *asking, uint64_t now_ns, struct glance **ret_glance,
-                      struct glance **ret_datasets) {
+static void asking_hand_over(struct asking *asking, uint64_t now_ns, struct glance **ret_glance,
+                             struct glance **ret_datasets) {
         if (asking->datasets) {
                 asking->n_datasets = asking->datasets->n_datasets;
                 asking->datasets_ns = now_ns;
@@ -120,10 +120,10 @@ bool asking_take(struct asking *asking, uint64_t now_ns, struct glance **ret_gla
         if (r == 0)
                 return false;
         if (r > 0)
-                r = inquiry_proceed(&asking->inquiry, take_page(asking, reply), now_ns);
+                r = inquiry_proceed(&asking->inquiry, asking_take_page(asking, reply), now_ns);
         if (r < 0)
-                forget(asking);
+                asking_forget(asking);
         if (r > 0)
-                hand_over(asking, now_ns, ret_glance, ret_datasets);
+                asking_hand_over(asking, now_ns, ret_glance, ret_datasets);
         return r > 0;
 }

@@ -21,23 +21,23 @@ void glance_free(struct glance *glance) {
 }
 
 /* A list of pointers with n more. */
-static void *longer(void *list, size_t n_old, size_t n_more) {
+static void *glance_longer(void *list, size_t n_old, size_t n_more) {
         return n_more > 0 ? room_or_end(realloc(list, (n_old + n_more) * sizeof(void *))) : list;
 }
 
 void glance_add(struct glance *glance, Dlp__Reply *reply) {
-        glance->replies = longer(glance->replies, glance->n_replies, 1);
+        glance->replies = glance_longer(glance->replies, glance->n_replies, 1);
         glance->replies[glance->n_replies++] = reply;
         if (reply->body_case == DLP__REPLY__BODY_STATUS) {
                 glance->status = reply->status;
         } else if (reply->body_case == DLP__REPLY__BODY_JOBS) {
-                glance->jobs = longer(glance->jobs, glance->n_jobs, reply->jobs->n_jobs);
+                glance->jobs = glance_longer(glance->jobs, glance->n_jobs, reply->jobs->n_jobs);
                 for (size_t i = 0; i < reply->jobs->n_jobs; i++)
                         glance->jobs[glance->n_jobs++] = reply->jobs->jobs[i];
                 if (!glance->node)
                         glance->node = reply->jobs->node;
         } else if (reply->body_case == DLP__REPLY__BODY_DATASETS) {
-                glance->datasets = longer(glance->datasets, glance->n_datasets, reply->datasets->n_datasets);
+                glance->datasets = glance_longer(glance->datasets, glance->n_datasets, reply->datasets->n_datasets);
                 for (size_t i = 0; i < reply->datasets->n_datasets; i++)
                         glance->datasets[glance->n_datasets++] = reply->datasets->datasets[i];
         }

@@ -3,10 +3,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "daemon/augment/operations/tables.h"
+#include "daemon/augment/operations/pixel_tables.h"
 #include "daemon/augment/operations/wide.h"
 
-static ALWAYS_INLINE uint8_t level_of(float number) {
+static ALWAYS_INLINE uint8_t tensors_level_of(float number) {
         number = number > 0 ? number : 0;
         number = number < 255 ? number : 255;
         return (uint8_t)(int)number;
@@ -33,7 +33,7 @@ void tensor_autocontrast(const struct canvas *canvas) {
                         scale = 1;
                 }
                 for (int i = 0; i < N_LEVELS; i++)
-                        tables.of[channel][i] = level_of(((float)i - lowest) / scale);
+                        tables.of[channel][i] = tensors_level_of(((float)i - lowest) / scale);
         }
         tables_look_up(&tables, canvas);
 }
@@ -76,7 +76,7 @@ void tensor_contrast(const struct canvas *canvas, double factor, bool is_grey) {
                         add_greys(canvas_at(canvas, 0, y), canvas->width, &sum);
         mean = (float)sum / (float)((uint64_t)canvas->width * canvas->height);
         for (int i = 0; i < N_LEVELS; i++)
-                tables.of[0][i] = level_of(fmaf(mean, rest, (float)i * (float)factor));
+                tables.of[0][i] = tensors_level_of(fmaf(mean, rest, (float)i * (float)factor));
         for (unsigned channel = 1; channel < PIXEL_BYTES; channel++)
                 memcpy(tables.of[channel], tables.of[0], N_LEVELS);
         tables_look_up(&tables, canvas);
@@ -91,7 +91,7 @@ static ALWAYS_INLINE void saturate_loop(uint8_t *pixels, uint32_t n, float facto
         for (uint32_t x = 0; x < n; x++)
                 greys[x * 3] = greys[x * 3 + 1] = greys[x * 3 + 2] = grey_of(pixels + x * 3);
         for (uint32_t i = 0; i < n * PIXEL_BYTES; i++)
-                pixels[i] = level_of(fused(greys[i], rest, (float)pixels[i] * factor));
+                pixels[i] = tensors_level_of(fused(greys[i], rest, (float)pixels[i] * factor));
 }
 
 WIDE(saturate, (uint8_t * pixels, uint32_t n, float factor, float rest), (pixels, n, factor, rest))
@@ -111,13 +111,13 @@ void tensor_saturation(const struct canvas *canvas, double factor) {
 
 #define SIDE 3u /* of the filter, in which the middle counts five times */
 
-static ALWAYS_INLINE int sum_of_three(const uint8_t *row, size_t i) {
+static ALWAYS_INLINE int tensors_sum_of_three(const uint8_t *row, size_t i) {
         return row[i - PIXEL_BYTES] + row[i] + row[i + PIXEL_BYTES];
 }
 
 /* Thirteenths / 13, rounded: no whole number of them is half way, and float32 errs by far less than the nearest to
  * that. */
-static ALWAYS_INLINE int rounded(int thirteenths) {
+static ALWAYS_INLINE int tensors_rounded(int thirteenths) {
         return (2 * thirteenths + 13) * 10083 >> 18;
 }
 
@@ -127,10 +127,10 @@ static ALWAYS_INLINE void sharpen_row_loop(const uint8_t *restrict above, const 
         size_t end = (size_t)(width - 1) * PIXEL_BYTES;
 
         for (size_t i = PIXEL_BYTES; i < end; i++) {
-                int smooth = rounded(sum_of_three(above, i) + sum_of_three(row, i) + sum_of_three(below, i) +
-                                     4 * row[i]);
+                int smooth = tensors_rounded(tensors_sum_of_three(above, i) + tensors_sum_of_three(row, i) +
+                                             tensors_sum_of_three(below, i) + 4 * row[i]);
 
-                out[i] = level_of(fused((float)(smooth - row[i]), rest, (float)row[i]));
+                out[i] = tensors_level_of(fused((float)(smooth - row[i]), rest, (float)row[i]));
         }
 }
 

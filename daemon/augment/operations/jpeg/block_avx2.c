@@ -1,8 +1,8 @@
-/* augment/operations/jpeg/block_avx2.c: block.c for two blocks at once, one in each half of a register, in numbers of 16
+/* augment/operations/jpeg/block_avx2.c: jpeg_pixels_block.c for two blocks at once, one in each half of a register, in numbers of 16
  * bits: the same sums of the same products, whose pairs one instruction makes. Nothing overflows: samples are 8 bits,
  * so coefficients have at most 14 with their factor of 8, and on the way back the first pass makes at most 4,096 plus
  * 5,442 by what was rounded away. */
-#include "daemon/augment/operations/jpeg/block.h"
+#include "daemon/augment/operations/jpeg/jpeg_pixels_block.h"
 
 #if defined(__x86_64__)
 
@@ -52,9 +52,9 @@ INLINE __m256i rounded(struct sums sums, int digits) {
                                   _mm256_srai_epi32(_mm256_add_epi32(sums.high, half), digits));
 }
 
-/* The four odd outputs of a transform, and of its inverse: block.c's products, added up for each input. */
+/* The four odd outputs of a transform, and of its inverse: jpeg_pixels_block.c's products, added up for each input. */
 struct odd {
-        struct sums d0, d1, d2, d3; /* those to which block.c adds d0, d1, d2 and d3 once more */
+        struct sums d0, d1, d2, d3; /* those to which jpeg_pixels_block.c adds d0, d1, d2 and d3 once more */
 };
 
 INLINE struct odd odd_of(__m256i d0, __m256i d1, __m256i d2, __m256i d3) {

@@ -16,7 +16,7 @@ static bool has_avx2(void) {
 #define colors_avx2(luma, b, r, c)    ((void)0)
 #endif
 
-static uint8_t level_of(int32_t value) {
+static uint8_t colors_level_of(int32_t value) {
         return (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
 }
 
@@ -56,8 +56,9 @@ void colors_of_planes(const uint8_t *luma, const uint8_t *cb, const uint8_t *cr,
         for (unsigned i = 0; i < PLANES_AT_ONCE; i++) {
                 int32_t b = cb[i] - 128, r = cr[i] - 128;
 
-                ret_colors->first[i] = level_of(luma[i] + ((FACTOR(1.402) * r + HALF) >> 16));
-                ret_colors->second[i] = level_of(luma[i] + ((-FACTOR(0.34414) * b - FACTOR(0.71414) * r + HALF) >> 16));
-                ret_colors->third[i] = level_of(luma[i] + ((FACTOR(1.772) * b + HALF) >> 16));
+                ret_colors->first[i] = colors_level_of(luma[i] + ((FACTOR(1.402) * r + HALF) >> 16));
+                ret_colors->second[i] = colors_level_of(luma[i] +
+                                                        ((-FACTOR(0.34414) * b - FACTOR(0.71414) * r + HALF) >> 16));
+                ret_colors->third[i] = colors_level_of(luma[i] + ((FACTOR(1.772) * b + HALF) >> 16));
         }
 }

@@ -2,7 +2,7 @@
  * folder. */
 #pragma once
 
-#include "daemon/augment/operations/planes.h"
+#include "daemon/augment/operations/pixel_planes.h"
 
 /* Factors of 2^16. */
 #define FACTOR(x) ((int32_t)((x)*65536 + 0.5))

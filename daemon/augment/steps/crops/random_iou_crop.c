@@ -21,25 +21,27 @@ enum {
         TRIALS
 };
 
-static float larger(float a, float b) {
+static float random_iou_crop_larger(float a, float b) {
         return a > b ? a : b;
 }
 
-static float smaller(float a, float b) {
+static float random_iou_crop_smaller(float a, float b) {
         return a < b ? a : b;
 }
 
 /* How much of the union of both is in both. */
 static float overlap(const float *box, const float *crop) {
-        float width = larger(smaller(box[2], crop[2]) - larger(box[0], crop[0]), 0);
-        float height = larger(smaller(box[3], crop[3]) - larger(box[1], crop[1]), 0);
+        float width = random_iou_crop_larger(
+                random_iou_crop_smaller(box[2], crop[2]) - random_iou_crop_larger(box[0], crop[0]), 0);
+        float height = random_iou_crop_larger(
+                random_iou_crop_smaller(box[3], crop[3]) - random_iou_crop_larger(box[1], crop[1]), 0);
         float shared = width * height;
 
         return shared / ((box[2] - box[0]) * (box[3] - box[1]) + (crop[2] - crop[0]) * (crop[3] - crop[1]) - shared);
 }
 
 /* Does one of the boxes with a center in the crop overlap it by `wanted`? */
-static bool suits(const struct fold *fold, const struct box *box, float wanted) {
+static bool random_iou_crop_suits(const struct fold *fold, const struct box *box, float wanted) {
         const struct recipe_boxes *boxes = fold->geometry->boxes;
         float crop[] = { (float)box->x, (float)box->y, (float)(box->x + box->width), (float)(box->y + box->height) };
 
@@ -55,7 +57,8 @@ static bool suits(const struct fold *fold, const struct box *box, float wanted) 
 }
 
 /* Draws a crop. False: it is none. */
-static bool draw(const struct value *values, struct dlp_philox *philox, const struct fold *fold, struct box *ret_box) {
+static bool random_iou_crop_draw(const struct value *values, struct dlp_philox *philox, const struct fold *fold,
+                                 struct box *ret_box) {
         float least = (float)values[MIN_SCALE].number;
         float range = (float)(values[MAX_SCALE].number - values[MIN_SCALE].number);
         uint32_t width = fold_width(fold), height = fold_height(fold);
@@ -72,8 +75,8 @@ static bool draw(const struct value *values, struct dlp_philox *philox, const st
 }
 
 /* Returns false if the picture stays as it is. */
-static bool choose(const struct value *values, struct dlp_philox *philox, const struct fold *fold,
-                   struct box *ret_box) {
+static bool random_iou_crop_choose(const struct value *values, struct dlp_philox *philox, const struct fold *fold,
+                                   struct box *ret_box) {
         const struct value *options = &values[OPTIONS];
 
         for (uint32_t round = 0; round < ROUNDS; round++) {
@@ -82,7 +85,8 @@ static bool choose(const struct value *values, struct dlp_philox *philox, const 
                 if (wanted >= 1)
                         return false;
                 for (double trial = 0; trial < values[TRIALS].list[0]; trial++)
-                        if (draw(values, philox, fold, ret_box) && suits(fold, ret_box, (float)wanted))
+                        if (random_iou_crop_draw(values, philox, fold, ret_box) &&
+                            random_iou_crop_suits(fold, ret_box, (float)wanted))
                                 return true;
         }
         return false;
@@ -91,7 +95,7 @@ static bool choose(const struct value *values, struct dlp_philox *philox, const 
 static int plan(const struct value *values, struct dlp_philox *philox, struct fold *fold, struct why *why) {
         struct box box;
 
-        if (!choose(values, philox, fold, &box))
+        if (!random_iou_crop_choose(values, philox, fold, &box))
                 return 0;
         motions_within(fold->motions, (float)box.x, (float)box.y, (float)(box.x + box.width),
                        (float)(box.y + box.height));

@@ -3,7 +3,7 @@
  * Draws six words: an f32, below p means yes; the size of the kernel, from + 2 * below(...) among the odd numbers of
  * its range; and four f32 for the angle, the direction, and the shift to the right and down, from -1 to 1, which are 0
  * if shifts are not allowed. */
-#include "daemon/augment/operations/motion_blur.h"
+#include "daemon/augment/operations/motion_blur_pixels.h"
 #include "daemon/augment/step.h"
 
 enum {

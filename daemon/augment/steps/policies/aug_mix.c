@@ -1,7 +1,7 @@
 /* augment/steps/policies/aug_mix.c: torchvision's AugMix. Draws two words, a seed; what is drawn from that is in
- * operations/aug_mix/draws.h. */
+ * operations/aug_mix/aug_mix_draws.h. */
 #include "daemon/augment/noise.h"
-#include "daemon/augment/operations/aug_mix/draws.h"
+#include "daemon/augment/operations/aug_mix/aug_mix_draws.h"
 #include "daemon/augment/steps/policies/policies.h"
 #include "daemon/augment/steps/warps/warps.h"
 

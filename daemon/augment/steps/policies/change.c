@@ -11,13 +11,13 @@ const struct policy_reach POLICY_NARROW = {
 };
 const struct policy_reach POLICY_WIDE = { .shear = 0.99, .rotate = 135, .blend = 0.99, .translate = 32, .n_bits = 6 };
 
-static float bits_left(uint32_t n_bits, struct policy_magnitude magnitude) {
+static float change_bits_left(uint32_t n_bits, struct policy_magnitude magnitude) {
         float taken = (float)magnitude.idx / (float)((magnitude.n - 1) / (double)n_bits);
 
         return rintf(8.0f - taken);
 }
 
-static int shear(struct fold *fold, double x, double y, const struct warp_look *look, struct why *why) {
+static int change_shear(struct fold *fold, double x, double y, const struct warp_look *look, struct why *why) {
         struct affine affine = { .scale = 1, .center.is_given = true };
 
         affine.shear_x = atan(x) * (180.0 / PI); /* as Python's math.degrees() */
@@ -25,13 +25,13 @@ static int shear(struct fold *fold, double x, double y, const struct warp_look *
         return fold_affine(fold, &affine, look, why);
 }
 
-static int translate(struct fold *fold, double x, double y, const struct warp_look *look, struct why *why) {
+static int change_translate(struct fold *fold, double x, double y, const struct warp_look *look, struct why *why) {
         struct affine affine = { .scale = 1, .translate_x = trunc(x), .translate_y = trunc(y) };
 
         return fold_affine(fold, &affine, look, why);
 }
 
-static int operate(struct fold *fold, const struct operation_type *type, float amount) {
+static int change_operate(struct fold *fold, const struct operation_type *type, float amount) {
         fold_operate(fold, &(struct operation){ type, amount });
         return 0;
 }
@@ -45,34 +45,36 @@ int policy_change(struct fold *fold, enum policy_change change, const struct pol
 
         switch (change) {
         case POLICY_SHEAR_X:
-                return shear(fold, sign * policy_on_scale(0, reach->shear, magnitude), 0, look, why);
+                return change_shear(fold, sign * policy_on_scale(0, reach->shear, magnitude), 0, look, why);
         case POLICY_SHEAR_Y:
-                return shear(fold, 0, sign * policy_on_scale(0, reach->shear, magnitude), look, why);
+                return change_shear(fold, 0, sign * policy_on_scale(0, reach->shear, magnitude), look, why);
         case POLICY_TRANSLATE_X:
-                return translate(fold, sign * policy_on_scale(0, reach->translate * width, magnitude), 0, look, why);
+                return change_translate(fold, sign * policy_on_scale(0, reach->translate * width, magnitude), 0, look,
+                                        why);
         case POLICY_TRANSLATE_Y:
-                return translate(fold, 0, sign * policy_on_scale(0, reach->translate * height, magnitude), look, why);
+                return change_translate(fold, 0, sign * policy_on_scale(0, reach->translate * height, magnitude), look,
+                                        why);
         case POLICY_ROTATE:
                 return fold_rotate(fold, sign * policy_on_scale(0, reach->rotate, magnitude), false, &middle, look,
                                    why);
         case POLICY_BRIGHTNESS:
-                return operate(fold, &operation_brightness, factor);
+                return change_operate(fold, &operation_brightness, factor);
         case POLICY_COLOR:
-                return operate(fold, &operation_saturation, factor);
+                return change_operate(fold, &operation_saturation, factor);
         case POLICY_CONTRAST:
-                return operate(fold, &operation_contrast, factor);
+                return change_operate(fold, &operation_contrast, factor);
         case POLICY_SHARPNESS:
-                return operate(fold, &operation_sharpness, factor);
+                return change_operate(fold, &operation_sharpness, factor);
         case POLICY_POSTERIZE:
-                return operate(fold, &operation_posterize, bits_left(reach->n_bits, magnitude));
+                return change_operate(fold, &operation_posterize, change_bits_left(reach->n_bits, magnitude));
         case POLICY_SOLARIZE: /* levels from the threshold on are those from the next whole number on */
-                return operate(fold, &operation_solarize, (float)ceil(255.0 * policy_on_scale(1, 0, magnitude)));
+                return change_operate(fold, &operation_solarize, (float)ceil(255.0 * policy_on_scale(1, 0, magnitude)));
         case POLICY_AUTO_CONTRAST:
-                return operate(fold, &operation_autocontrast, 0);
+                return change_operate(fold, &operation_autocontrast, 0);
         case POLICY_EQUALIZE:
-                return operate(fold, &operation_equalize, 0);
+                return change_operate(fold, &operation_equalize, 0);
         case POLICY_INVERT:
-                return operate(fold, &operation_invert, 0);
+                return change_operate(fold, &operation_invert, 0);
         default:
                 return 0;
         }

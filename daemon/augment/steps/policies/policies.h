@@ -8,7 +8,7 @@
 
 #include "daemon/augment/step.h"
 #include "daemon/augment/steps/policies/scale.h"
-#include "daemon/augment/warp/moves.h"
+#include "daemon/augment/warp/warp_moves.h"
 
 enum policy_change {
         POLICY_IDENTITY,

@@ -63,20 +63,20 @@ struct strength {
         bool is_increasing;
 };
 
-static int operate(struct fold *fold, const struct operation_type *type, double amount) {
+static int timm_rand_augment_operate(struct fold *fold, const struct operation_type *type, double amount) {
         fold_operate(fold, &(struct operation){ type, (float)amount });
         return 0;
 }
 
 /* 1 is the unchanged picture. */
-static double factor_of(const struct strength *strength) {
+static double timm_rand_augment_factor_of(const struct strength *strength) {
         if (!strength->is_increasing)
                 return strength->level * 1.8 + 0.1;
         return fmax(0.1, 1.0 + strength->sign * (strength->level * .9));
 }
 
 /* Whole numbers are truncated. A picture that would keep less than no bits is black. */
-static double bits_of(const struct strength *strength) {
+static double timm_rand_augment_bits_of(const struct strength *strength) {
         double bits = trunc(strength->level * 4);
 
         if (strength->is_increasing)
@@ -90,8 +90,8 @@ static double threshold_of(const struct strength *strength) {
         return strength->is_increasing ? 256 - threshold : threshold;
 }
 
-static int move(struct fold *fold, double x_of_y, double x, double y_of_x, double y, const struct warp_look *look,
-                struct why *why) {
+static int timm_rand_augment_move(struct fold *fold, double x_of_y, double x, double y_of_x, double y,
+                                  const struct warp_look *look, struct why *why) {
         const double matrix[6] = { 1, x_of_y, x, y_of_x, 1, y };
 
         return fold_matrix(fold, matrix, look, why);
@@ -105,41 +105,42 @@ static int do_change(struct fold *fold, enum change change, const struct strengt
 
         switch (change) {
         case AUTO_CONTRAST:
-                return operate(fold, &operation_autocontrast, 0);
+                return timm_rand_augment_operate(fold, &operation_autocontrast, 0);
         case EQUALIZE:
-                return operate(fold, &operation_equalize, 0);
+                return timm_rand_augment_operate(fold, &operation_equalize, 0);
         case INVERT:
-                return operate(fold, &operation_invert, 0);
+                return timm_rand_augment_operate(fold, &operation_invert, 0);
         case ROTATE:
                 return fold_rotate(fold, signed_level * 30., false, &middle, look, why);
         case POSTERIZE:
-                return operate(fold, &operation_posterize, bits_of(strength));
+                return timm_rand_augment_operate(fold, &operation_posterize, timm_rand_augment_bits_of(strength));
         case SOLARIZE:
-                return operate(fold, &operation_solarize, threshold_of(strength));
+                return timm_rand_augment_operate(fold, &operation_solarize, threshold_of(strength));
         case SOLARIZE_ADD:
-                return operate(fold, &operation_solarize_add, fmin(128, trunc(strength->level * 110)));
+                return timm_rand_augment_operate(fold, &operation_solarize_add,
+                                                 fmin(128, trunc(strength->level * 110)));
         case COLOR:
-                return operate(fold, &operation_saturation, factor_of(strength));
+                return timm_rand_augment_operate(fold, &operation_saturation, timm_rand_augment_factor_of(strength));
         case CONTRAST:
-                return operate(fold, &operation_contrast, factor_of(strength));
+                return timm_rand_augment_operate(fold, &operation_contrast, timm_rand_augment_factor_of(strength));
         case BRIGHTNESS:
-                return operate(fold, &operation_brightness, factor_of(strength));
+                return timm_rand_augment_operate(fold, &operation_brightness, timm_rand_augment_factor_of(strength));
         case SHARPNESS:
-                return operate(fold, &operation_sharpness, factor_of(strength));
+                return timm_rand_augment_operate(fold, &operation_sharpness, timm_rand_augment_factor_of(strength));
         case SHEAR_X:
-                return move(fold, sheared, 0, 0, 0, look, why);
+                return timm_rand_augment_move(fold, sheared, 0, 0, 0, look, why);
         case SHEAR_Y:
-                return move(fold, 0, 0, sheared, 0, look, why);
+                return timm_rand_augment_move(fold, 0, 0, sheared, 0, look, why);
         case TRANSLATE_X:
-                return move(fold, 0, moved * fold_width(fold), 0, 0, look, why);
+                return timm_rand_augment_move(fold, 0, moved * fold_width(fold), 0, 0, look, why);
         case TRANSLATE_Y:
-                return move(fold, 0, 0, 0, moved * fold_height(fold), look, why);
+                return timm_rand_augment_move(fold, 0, 0, 0, moved * fold_height(fold), look, why);
         default:
                 return 0;
         }
 }
 
-static double level_of(const struct value *values, uint32_t word) {
+static double timm_rand_augment_level_of(const struct value *values, uint32_t word) {
         double magnitude = values[MAGNITUDE].number, most = values[MMAX].number, deviation = values[MSTD].number;
 
         if (deviation > MSTD_UNIFORM)
@@ -152,7 +153,7 @@ static double level_of(const struct value *values, uint32_t word) {
 static int plan_layer(const struct value *values, struct dlp_philox *philox, struct fold *fold, struct why *why) {
         enum change change = (enum change)dlp_philox_below(philox, N_CHANGES);
         bool happens = (double)dlp_philox_f32(philox) <= values[PROBABILITY].number;
-        struct strength strength = { .level = level_of(values, dlp_philox_u32(philox)),
+        struct strength strength = { .level = timm_rand_augment_level_of(values, dlp_philox_u32(philox)),
                                      .sign = dlp_philox_f32(philox) > 0.5f ? -1 : 1,
                                      .is_increasing = values[INCREASING].choice == 1 };
         struct value filter = values[INTERPOLATION];

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "daemon/augment/step.h"
-#include "daemon/augment/warp/moves.h"
+#include "daemon/augment/warp/warp_moves.h"
 
 #define ARGUMENT_WARP_FILTER(initial)                                                                                  \
         { ARGUMENT_CHOICE, "interpolation", initial, .choices = WARP_FILTER_NAMES, .n_choices = N_WARP_FILTERS }

@@ -3,9 +3,9 @@
 /* arrow: Arrow files, as save_to_disk() of "datasets" writes them, or any others. A row is a sample, a column is a
  * field. */
 
-#include "daemon/data/formats/arrow/fill.h"
+#include "daemon/data/formats/arrow/arrow_fill.h"
+#include "daemon/data/formats/arrow/arrow_survey.h"
 #include "daemon/data/formats/arrow/host.h"
-#include "daemon/data/formats/arrow/survey.h"
 #include "proto/base/cleanup.h"
 
 static int build(struct arrow_pass *pass, const char *split, const char *fields, struct index_builder **ret_builder) {

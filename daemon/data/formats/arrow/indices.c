@@ -34,7 +34,7 @@ static void find_stored(const struct source *all, uint64_t sample, uint32_t fiel
 }
 
 /* A column's value; `idx` counts columns, which follow the stored fields. */
-static int give_value(struct ordering *ordering, uint64_t sample, uint32_t idx) {
+static int indices_give_value(struct ordering *ordering, uint64_t sample, uint32_t idx) {
         uint32_t field = index_n_fields(ordering->all) + idx;
         uint64_t n_bytes;
         int r;
@@ -61,7 +61,7 @@ static int give_sample(struct ordering *ordering, uint64_t sample) {
         for (uint32_t i = 0; i < n_stored; i++)
                 find_stored(ordering->all, sample, i, &rows[i]);
         for (uint32_t i = 0; i < n_columns && r >= 0; i++)
-                r = give_value(ordering, sample, i);
+                r = indices_give_value(ordering, sample, i);
         if (r >= 0)
                 r = index_builder_add_sample(ordering->into, rows, index_label(ordering->all, sample));
         return r;
@@ -69,7 +69,7 @@ static int give_sample(struct ordering *ordering, uint64_t sample) {
 
 /* ---- row numbers ------------------------------------------------------------------------------------------------- */
 
-static int give_rows(struct ordering *ordering, const struct arrow_rows *rows, struct why *why) {
+static int indices_give_rows(struct ordering *ordering, const struct arrow_rows *rows, struct why *why) {
         uint64_t numbers[ARROW_ROWS_MAX];
         bool is_valid[ARROW_ROWS_MAX];
         int r = arrow_numbers(rows, 0, numbers, is_valid, why);
@@ -97,7 +97,7 @@ static int check_schema(const struct arrow_schema *schema, struct why *why) {
         return 0;
 }
 
-static int give_file(struct ordering *ordering, int fd, uint64_t n_bytes, struct why *why) {
+static int indices_give_file(struct ordering *ordering, int fd, uint64_t n_bytes, struct why *why) {
         _cleanup_(arrow_table_closep) struct arrow_table *table = NULL;
         int r = arrow_table_open(fd, 0, n_bytes, &table, why);
 
@@ -108,7 +108,7 @@ static int give_file(struct ordering *ordering, int fd, uint64_t n_bytes, struct
                         struct arrow_rows rows = arrow_table_rows(
                                 table, at, n - at < ARROW_ROWS_MAX ? (uint32_t)(n - at) : ARROW_ROWS_MAX);
 
-                        r = give_rows(ordering, &rows, why);
+                        r = indices_give_rows(ordering, &rows, why);
                 }
         return r == ARROW_END ? 0 : r;
 }
@@ -137,16 +137,18 @@ static int each_file(struct ordering *ordering, int (*one)(struct ordering *orde
 }
 
 /* Shards without samples: when one changes, the index is made anew. */
-static int note_file(struct ordering *ordering, const char *name, int fd, const struct stat *status, struct why *why) {
+static int indices_note_file(struct ordering *ordering, const char *name, int fd, const struct stat *status,
+                             struct why *why) {
         int r = index_builder_add_shard(ordering->into, name, status);
 
         (void)fd;
         return r < 0 ? why_errno(why, r, "its samples") : 0;
 }
 
-static int read_file(struct ordering *ordering, const char *name, int fd, const struct stat *status, struct why *why) {
+static int indices_read_file(struct ordering *ordering, const char *name, int fd, const struct stat *status,
+                             struct why *why) {
         (void)name;
-        return give_file(ordering, fd, (uint64_t)status->st_size, why);
+        return indices_give_file(ordering, fd, (uint64_t)status->st_size, why);
 }
 
 int arrow_indices_apply(struct arrow_pass *pass, struct index_builder *all, const char *name, const struct stat *status,
@@ -164,14 +166,14 @@ int arrow_indices_apply(struct arrow_pass *pass, struct index_builder *all, cons
         if (r < 0)
                 return r;
         ordering.all = source;
-        r = each_file(&ordering, note_file);
+        r = each_file(&ordering, indices_note_file);
         if (r == 0) {
                 r = index_builder_add_shard(described, name, status);
                 if (r < 0)
                         why_errno(pass->why, r, "%s: its index", pass->files->root);
         }
         if (r >= 0)
-                r = each_file(&ordering, read_file);
+                r = each_file(&ordering, indices_read_file);
         growing_fini(&ordering.value);
         return r < 0 ? r : 0;
 }

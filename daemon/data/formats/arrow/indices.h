@@ -2,7 +2,7 @@
  * before 1.15: a column of row numbers, of which some may be missing and some come several times. */
 #pragma once
 
-#include "daemon/data/formats/arrow/pass.h"
+#include "daemon/data/formats/arrow/arrow_pass.h"
 
 /* An index of all rows -> an index of those that the indices files of pass->folder name. `described` is an empty
  * builder that was described as `all` was; its folders are there already. `name` and `status` are of the file that

@@ -55,7 +55,7 @@ const struct coco_annotation *coco_annotation(const struct coco_annotations *ann
 
 /* ---- tokens of a stream ---------------------------------------------------------------------------------------- */
 
-static int feed(struct coco_reader *reader) {
+static int annotations_feed(struct coco_reader *reader) {
         int r;
 
         reader->window.at = (size_t)(reader->scan.bytes - reader->window.bytes) + reader->scan.at;
@@ -67,12 +67,12 @@ static int feed(struct coco_reader *reader) {
 }
 
 /* The token is valid until the next call. */
-static int next(struct coco_reader *reader, struct json_token *token) {
+static int annotations_next(struct coco_reader *reader, struct json_token *token) {
         for (;;) {
                 int r = json_next(&reader->scan, token, reader->why);
 
                 if (r == JSON_MORE)
-                        r = feed(reader);
+                        r = annotations_feed(reader);
                 else
                         return r;
                 if (r < 0)
@@ -80,12 +80,12 @@ static int next(struct coco_reader *reader, struct json_token *token) {
         }
 }
 
-static int skip_to(struct coco_reader *reader, uint32_t depth) {
+static int annotations_skip_to(struct coco_reader *reader, uint32_t depth) {
         for (;;) {
                 int r = json_skip(&reader->scan, depth, reader->why);
 
                 if (r == JSON_MORE)
-                        r = feed(reader);
+                        r = annotations_feed(reader);
                 else
                         return r;
                 if (r < 0)
@@ -97,16 +97,16 @@ static int skip_to(struct coco_reader *reader, uint32_t depth) {
 static int skip_value(struct coco_reader *reader) {
         uint32_t depth = reader->scan.depth;
         struct json_token token;
-        int r = next(reader, &token);
+        int r = annotations_next(reader, &token);
 
-        return r < 0 ? r : skip_to(reader, depth);
+        return r < 0 ? r : annotations_skip_to(reader, depth);
 }
 
 static uint64_t offset_of(const struct coco_reader *reader) {
         return reader->base + json_scan_offset(&reader->scan);
 }
 
-static bool is_key(const struct json_token *key, const char *name) {
+static bool annotations_is_key(const struct json_token *key, const char *name) {
         return json_string_is(key, name, strlen(name));
 }
 
@@ -134,16 +134,16 @@ enum {
         HAS_SIZE = 64, /* of a box, whose area is that of the annotation if it has none */
 };
 
-static int refuse(struct coco_element *element, int error, const char *member, const struct why *detail) {
+static int annotations_refuse(struct coco_element *element, int error, const char *member, const struct why *detail) {
         element->is_refused = true;
         return why_set(element->reader->why, error, "%s[%" PRIu64 "]: \"%s\": %s", element->array, element->number,
                        member, detail->text);
 }
 
-static int read_integer(struct coco_element *element, const char *member, int64_t *ret_number) {
+static int annotations_read_integer(struct coco_element *element, const char *member, int64_t *ret_number) {
         struct json_token token;
         struct why detail;
-        int r = next(element->reader, &token);
+        int r = annotations_next(element->reader, &token);
 
         if (r < 0)
                 return r;
@@ -152,10 +152,10 @@ static int read_integer(struct coco_element *element, const char *member, int64_
                 return 0;
         }
         r = json_integer_read(token.bytes, token.n_bytes, ret_number, &detail);
-        return r < 0 ? refuse(element, r == -EBADMSG ? -EINVAL : r, member, &detail) : 0;
+        return r < 0 ? annotations_refuse(element, r == -EBADMSG ? -EINVAL : r, member, &detail) : 0;
 }
 
-static int refuse_number(struct coco_element *element, const char *member, const struct why *detail) {
+static int annotations_refuse_number(struct coco_element *element, const char *member, const struct why *detail) {
         element->is_refused = true;
         return why_set(element->reader->why, -EINVAL,
                        "%s[%" PRIu64 "]: \"%s\": %s; correct it, or leave this one of %s out", element->array,
@@ -165,12 +165,12 @@ static int refuse_number(struct coco_element *element, const char *member, const
 static int read_float(struct coco_element *element, const char *member, double *ret_number) {
         struct json_token token;
         struct why detail;
-        int r = next(element->reader, &token);
+        int r = annotations_next(element->reader, &token);
 
         if (r < 0)
                 return r;
         if (json_float_read(token.bytes, token.n_bytes, ret_number, &detail) < 0)
-                return refuse_number(element, member, &detail);
+                return annotations_refuse_number(element, member, &detail);
         return 0;
 }
 
@@ -179,7 +179,7 @@ static int read_file_name(struct coco_element *element) {
         struct json_token token;
         struct why detail;
         size_t n = 0;
-        int r = next(element->reader, &token);
+        int r = annotations_next(element->reader, &token);
 
         if (r < 0)
                 return r;
@@ -189,29 +189,30 @@ static int read_file_name(struct coco_element *element) {
         if (r == 0)
                 r = file_paths_add(&element->reader->into->paths, "", (const char *)text->bytes, n,
                                    &element->image.path, &detail);
-        return r < 0 ? refuse(element, r == -EBADMSG ? -EINVAL : r, "file_name", &detail) : 0;
+        return r < 0 ? annotations_refuse(element, r == -EBADMSG ? -EINVAL : r, "file_name", &detail) : 0;
 }
 
 static int refuse_box(struct coco_element *element) {
-        return refuse(element, -EINVAL, "bbox", &(struct why){ "[x, y, width, height], four numbers, was expected" });
+        return annotations_refuse(element, -EINVAL, "bbox",
+                                  &(struct why){ "[x, y, width, height], four numbers, was expected" });
 }
 
 /* What torch would train on as infinite is refused, as is what is written so. */
 static int refuse_beyond_float32(struct coco_element *element, const char *member) {
-        return refuse_number(element, member, &(struct why){ "exceeds float32" });
+        return annotations_refuse_number(element, member, &(struct why){ "exceeds float32" });
 }
 
 static int read_box_number(struct coco_element *element, float *ret_number) {
         struct json_token token;
         struct why detail;
         double number = 0;
-        int r = next(element->reader, &token);
+        int r = annotations_next(element->reader, &token);
 
         if (r < 0)
                 return r;
         r = json_float_read(token.bytes, token.n_bytes, &number, &detail);
         if (r < 0)
-                return r == -ERANGE ? refuse_number(element, "bbox", &detail) : refuse_box(element);
+                return r == -ERANGE ? annotations_refuse_number(element, "bbox", &detail) : refuse_box(element);
         *ret_number = (float)number;
         return 0;
 }
@@ -220,14 +221,14 @@ static int read_box_number(struct coco_element *element, float *ret_number) {
 static int read_box(struct coco_element *element) {
         float *box = element->annotation.box;
         struct json_token token;
-        int r = next(element->reader, &token);
+        int r = annotations_next(element->reader, &token);
 
         if (r == 0 && token.kind != JSON_ARRAY)
                 return refuse_box(element);
         for (uint32_t n = 0; n < 4 && r == 0; n++)
                 r = read_box_number(element, &box[n]);
         if (r == 0)
-                r = next(element->reader, &token);
+                r = annotations_next(element->reader, &token);
         if (r < 0)
                 return r;
         if (token.kind != JSON_ARRAY_END)
@@ -247,17 +248,17 @@ static int read_segmentation(struct coco_element *element) {
         uint32_t depth = element->reader->scan.depth;
         struct json_token token;
         uint64_t n;
-        int r = next(element->reader, &token);
+        int r = annotations_next(element->reader, &token);
 
         if (r < 0)
                 return r;
         element->annotation.segmentation = offset_of(element->reader) - token.n_bytes;
-        r = skip_to(element->reader, depth);
+        r = annotations_skip_to(element->reader, depth);
         if (r < 0)
                 return r;
         n = offset_of(element->reader) - element->annotation.segmentation;
         if (n > TEXT_WINDOW_RECORD_MAX)
-                return refuse(element, -E2BIG, "segmentation", &(struct why){ "has more than 256 MiB" });
+                return annotations_refuse(element, -E2BIG, "segmentation", &(struct why){ "has more than 256 MiB" });
         element->annotation.n_segmentation = (uint32_t)n;
         return 0;
 }
@@ -272,11 +273,11 @@ static int read_area(struct coco_element *element) {
 }
 
 static int read_image_member(struct coco_element *element, const struct json_token *key) {
-        if (is_key(key, "id")) {
+        if (annotations_is_key(key, "id")) {
                 element->has |= HAS_ID;
-                return read_integer(element, "id", &element->image.id);
+                return annotations_read_integer(element, "id", &element->image.id);
         }
-        if (is_key(key, "file_name")) {
+        if (annotations_is_key(key, "file_name")) {
                 element->has |= HAS_FILE_NAME;
                 return read_file_name(element);
         }
@@ -284,19 +285,19 @@ static int read_image_member(struct coco_element *element, const struct json_tok
 }
 
 static int read_image_id(struct coco_element *element) {
-        return read_integer(element, "image_id", &element->annotation.image_id);
+        return annotations_read_integer(element, "image_id", &element->annotation.image_id);
 }
 
 static int read_category_id(struct coco_element *element) {
-        return read_integer(element, "category_id", &element->annotation.category_id);
+        return annotations_read_integer(element, "category_id", &element->annotation.category_id);
 }
 
 static int read_is_crowd(struct coco_element *element) {
-        return read_integer(element, "iscrowd", &element->annotation.is_crowd);
+        return annotations_read_integer(element, "iscrowd", &element->annotation.is_crowd);
 }
 
 static int read_id_of_category(struct coco_element *element) {
-        return read_integer(element, "id", &element->category.id);
+        return annotations_read_integer(element, "id", &element->category.id);
 }
 
 /* A member that columns are made of: who asks for others does not need it. */
@@ -323,7 +324,7 @@ static const struct coco_member OF_CATEGORIES[MEMBERS_MAX + 1] = {
 };
 
 /* `why` says what is wrong: the columns of this member are left out, and the others go on. */
-static int leave_out(const struct coco_reader *reader, const struct coco_member *member, int error) {
+static int annotations_leave_out(const struct coco_reader *reader, const struct coco_member *member, int error) {
         int r = member->columns[0] ? 0 : error;
 
         for (size_t i = 0; i < ARRAY_SIZE(member->columns) && member->columns[i] && r == 0; i++)
@@ -335,7 +336,7 @@ static int read_member(struct coco_element *element, const struct json_token *ke
         uint32_t depth = element->reader->scan.depth;
         int r;
 
-        while (members->name && !is_key(key, members->name))
+        while (members->name && !annotations_is_key(key, members->name))
                 members++;
         if (!members->name)
                 return skip_value(element->reader);
@@ -343,8 +344,8 @@ static int read_member(struct coco_element *element, const struct json_token *ke
         element->is_refused = false;
         r = members->read(element);
         if (r < 0 && element->is_refused)
-                r = leave_out(element->reader, members, r);
-        return r < 0 ? r : skip_to(element->reader, depth);
+                r = annotations_leave_out(element->reader, members, r);
+        return r < 0 ? r : annotations_skip_to(element->reader, depth);
 }
 
 static int read_annotation_member(struct coco_element *element, const struct json_token *key) {
@@ -357,9 +358,10 @@ static int check_members(const struct coco_element *element, const struct coco_m
 
         for (; members->name && r == 0; members++)
                 if ((element->has & members->has) != members->has)
-                        r = leave_out(element->reader, members,
-                                      why_set(element->reader->why, -EINVAL, "%s[%" PRIu64 "]: has no \"%s\"",
-                                              element->array, element->number, members->name));
+                        r = annotations_leave_out(element->reader, members,
+                                                  why_set(element->reader->why, -EINVAL,
+                                                          "%s[%" PRIu64 "]: has no \"%s\"", element->array,
+                                                          element->number, members->name));
         return r;
 }
 
@@ -368,13 +370,13 @@ static int check_area(struct coco_element *element) {
         static const struct coco_member AREA = { "area", NULL, 0, { "area" } };
 
         if (!(element->has & (HAS_AREA | HAS_SIZE)))
-                return leave_out(element->reader, &AREA,
-                                 why_set(element->reader->why, -EINVAL,
-                                         "%s[%" PRIu64 "]: has no \"area\", and \"bbox\" does not say it",
-                                         element->array, element->number));
+                return annotations_leave_out(element->reader, &AREA,
+                                             why_set(element->reader->why, -EINVAL,
+                                                     "%s[%" PRIu64 "]: has no \"area\", and \"bbox\" does not say it",
+                                                     element->array, element->number));
         return isfinite(element->annotation.area)
                        ? 0
-                       : leave_out(element->reader, &AREA, refuse_beyond_float32(element, "area"));
+                       : annotations_leave_out(element->reader, &AREA, refuse_beyond_float32(element, "area"));
 }
 
 static int keep_name(struct coco_element *element, const uint8_t *text, size_t n) {
@@ -394,18 +396,18 @@ static int keep_name(struct coco_element *element, const uint8_t *text, size_t n
 }
 
 /* What cannot be the name of a class is none: it takes no data from anybody. */
-static int read_name(struct coco_element *element) {
+static int annotations_read_name(struct coco_element *element) {
         struct growing *text = &element->reader->text;
         uint32_t depth = element->reader->scan.depth;
         struct json_token token;
         struct why detail;
         size_t n = 0;
-        int r = next(element->reader, &token);
+        int r = annotations_next(element->reader, &token);
 
         if (r < 0)
                 return r;
         if (token.kind != JSON_STRING)
-                return skip_to(element->reader, depth);
+                return annotations_skip_to(element->reader, depth);
         if (growing_reserve(text, token.n_bytes) < 0)
                 return why_set(element->reader->why, -ENOMEM, "no memory for the name of a category");
         r = json_string_read(token.bytes, token.n_bytes, text->bytes, &n, &detail);
@@ -413,7 +415,8 @@ static int read_name(struct coco_element *element) {
 }
 
 static int read_category_member(struct coco_element *element, const struct json_token *key) {
-        return is_key(key, "name") ? read_name(element) : read_member(element, key, OF_CATEGORIES);
+        return annotations_is_key(key, "name") ? annotations_read_name(element)
+                                               : read_member(element, key, OF_CATEGORIES);
 }
 
 /* ---- the three arrays ------------------------------------------------------------------------------------------ */
@@ -428,7 +431,7 @@ static const struct coco_array IMAGES = { "images", read_image_member, NULL };
 static const struct coco_array ANNOTATIONS = { "annotations", read_annotation_member, OF_ANNOTATIONS };
 static const struct coco_array CATEGORIES = { "categories", read_category_member, OF_CATEGORIES };
 
-static int keep(struct coco_element *element, const struct coco_array *array) {
+static int annotations_keep(struct coco_element *element, const struct coco_array *array) {
         struct coco_annotations *into = element->reader->into;
         int r;
 
@@ -448,7 +451,7 @@ static int keep(struct coco_element *element, const struct coco_array *array) {
 
 #define NEEDED_OF_IMAGES (HAS_ID | HAS_FILE_NAME)
 
-static int read_element(struct coco_reader *reader, const struct coco_array *array, uint64_t number) {
+static int annotations_read_element(struct coco_reader *reader, const struct coco_array *array, uint64_t number) {
         struct coco_element element = { .reader = reader,
                                         .array = array->name,
                                         .number = number,
@@ -458,7 +461,7 @@ static int read_element(struct coco_reader *reader, const struct coco_array *arr
         for (;;) {
                 struct json_token key;
 
-                r = next(reader, &key);
+                r = annotations_next(reader, &key);
                 if (r < 0)
                         return r;
                 if (key.kind == JSON_OBJECT_END)
@@ -472,49 +475,49 @@ static int read_element(struct coco_reader *reader, const struct coco_array *arr
         r = array->members ? check_members(&element, array->members) : 0;
         if (r == 0 && array == &ANNOTATIONS)
                 r = check_area(&element);
-        return r < 0 ? r : keep(&element, array);
+        return r < 0 ? r : annotations_keep(&element, array);
 }
 
-static int read_array(struct coco_reader *reader, const struct coco_array *array, bool *has) {
+static int annotations_read_array(struct coco_reader *reader, const struct coco_array *array, bool *has) {
         struct json_token token;
-        int r = next(reader, &token);
+        int r = annotations_next(reader, &token);
 
         if (r == 0 && (token.kind != JSON_ARRAY || *has))
                 return why_set(reader->why, -EINVAL, "\"%s\" %s", array->name,
                                *has ? "comes twice" : "is not an array [...]");
         *has = true;
         for (uint64_t number = 0; r == 0; number++) {
-                r = next(reader, &token);
+                r = annotations_next(reader, &token);
                 if (r < 0 || token.kind == JSON_ARRAY_END)
                         break;
                 if (token.kind != JSON_OBJECT)
                         return why_set(reader->why, -EINVAL, "%s[%" PRIu64 "] is not an object {...}", array->name,
                                        number);
-                r = read_element(reader, array, number);
+                r = annotations_read_element(reader, array, number);
         }
         return r;
 }
 
 static int read_members(struct coco_reader *reader) {
         struct json_token token;
-        int r = next(reader, &token);
+        int r = annotations_next(reader, &token);
 
         if (r == 0 && token.kind != JSON_OBJECT)
                 return why_set(reader->why, -EINVAL, "is not a file of COCO annotations, which begins with {");
         while (r == 0) {
-                r = next(reader, &token);
+                r = annotations_next(reader, &token);
                 if (r < 0 || token.kind == JSON_OBJECT_END)
                         break;
-                if (is_key(&token, IMAGES.name))
-                        r = read_array(reader, &IMAGES, &reader->has_images);
-                else if (is_key(&token, ANNOTATIONS.name))
-                        r = read_array(reader, &ANNOTATIONS, &reader->has_annotations);
-                else if (is_key(&token, CATEGORIES.name))
-                        r = read_array(reader, &CATEGORIES, &reader->has_categories);
+                if (annotations_is_key(&token, IMAGES.name))
+                        r = annotations_read_array(reader, &IMAGES, &reader->has_images);
+                else if (annotations_is_key(&token, ANNOTATIONS.name))
+                        r = annotations_read_array(reader, &ANNOTATIONS, &reader->has_annotations);
+                else if (annotations_is_key(&token, CATEGORIES.name))
+                        r = annotations_read_array(reader, &CATEGORIES, &reader->has_categories);
                 else
                         r = skip_value(reader);
         }
-        return r < 0 ? r : next(reader, &token); /* the end of the text */
+        return r < 0 ? r : annotations_next(reader, &token); /* the end of the text */
 }
 
 /* ---- afterwards ------------------------------------------------------------------------------------------------ */
@@ -636,11 +639,11 @@ static int check_categories(const struct coco_reader *reader) {
                 if (i % LOOK_UP_ELEMENTS == 0 && indexing_is_over())
                         return -ECANCELED;
                 if (coco_find_category(into, id) < 0)
-                        return leave_out(reader, &LABEL,
-                                         why_set(reader->why, -EINVAL,
-                                                 "annotations[%zu]: the category %" PRId64
-                                                 " is not among \"categories\"",
-                                                 i, id));
+                        return annotations_leave_out(reader, &LABEL,
+                                                     why_set(reader->why, -EINVAL,
+                                                             "annotations[%zu]: the category %" PRId64
+                                                             " is not among \"categories\"",
+                                                             i, id));
         }
         return 0;
 }

@@ -45,13 +45,13 @@ static void coco_fini(struct coco *coco) {
         growing_fini(&coco->text);
 }
 
-static int no_memory(const struct coco *coco, int error) {
+static int coco_no_memory(const struct coco *coco, int error) {
         if (error == -E2BIG)
                 return why_set(coco->why, error, "%s: more than an index can hold", coco->path);
         return why_errno(coco->why, error, "%s: its index", coco->path);
 }
 
-static int look_up(uint64_t n, void *userdata) {
+static int coco_look_up(uint64_t n, void *userdata) {
         const struct coco *coco = userdata;
 
         if (!coco->watch)
@@ -92,7 +92,7 @@ static int read_annotations(struct coco *coco) {
                 return why_errno(coco->why, r, "annotations: %s cannot be looked at", coco->path);
         if (!S_ISREG(coco->file.st_mode))
                 return why_set(coco->why, -EINVAL, "annotations: %s is not a regular file", coco->path);
-        r = coco_read(coco->fd, (uint64_t)coco->file.st_size, look_up, coco, &coco->annotations, &found, &detail);
+        r = coco_read(coco->fd, (uint64_t)coco->file.st_size, coco_look_up, coco, &coco->annotations, &found, &detail);
         if (r == -ECANCELED)
                 return r;
         if (r < 0)
@@ -112,7 +112,7 @@ static int image_of(const struct coco *coco, size_t i, int64_t *ret_image) {
 
 /* Puts the annotations of each image together. An annotation of an image that is not there belongs to no sample, as in
  * pycocotools. */
-static int group(struct coco *coco) {
+static int coco_group(struct coco *coco) {
         const struct coco_annotations *annotations = &coco->annotations;
         size_t n_images = coco_n_images(annotations), n = coco_n_annotations(annotations);
 
@@ -171,8 +171,8 @@ static const struct schema_field COLUMNS[N_COLUMNS] = {
 #define LEFT_OUT UINT32_MAX
 
 /* The value of one column for one annotation. */
-static size_t value_of(const struct coco *coco, uint32_t column, const struct coco_annotation *annotation,
-                       uint8_t value[16]) {
+static size_t coco_value_of(const struct coco *coco, uint32_t column, const struct coco_annotation *annotation,
+                            uint8_t value[16]) {
         int64_t number;
 
         switch (column) {
@@ -229,7 +229,7 @@ static int give_column(struct coco *coco, size_t image, uint32_t column, struct 
         growing_clear(&coco->text);
         for (uint64_t i = coco->first[image]; i < coco->first[image + 1]; i++) {
                 uint8_t value[16];
-                size_t n = value_of(coco, column, coco_annotation(&coco->annotations, coco->order[i]), value);
+                size_t n = coco_value_of(coco, column, coco_annotation(&coco->annotations, coco->order[i]), value);
                 int r = growing_append(&coco->text, value, n);
 
                 if (r < 0)
@@ -268,10 +268,10 @@ static int give_names(const struct coco *coco, struct index_builder *builder) {
         return r;
 }
 
-static int make_index(struct coco *coco, struct index_builder **ret_builder) {
+static int coco_make_index(struct coco *coco, struct index_builder **ret_builder) {
         _cleanup_(index_builder_freep) struct index_builder *builder = NULL;
         uint32_t idx[N_COLUMNS], idx_root;
-        int r = group(coco);
+        int r = coco_group(coco);
 
         if (r == 0)
                 r = index_builder_new("coco", 1, &builder);
@@ -290,14 +290,14 @@ static int make_index(struct coco *coco, struct index_builder **ret_builder) {
         for (size_t i = 0; i < coco_n_images(&coco->annotations) && r == 0; i++) {
                 r = give_image(coco, i, builder, idx);
                 if (r == 0 && i % 1024 == 0)
-                        r = look_up(i, coco);
+                        r = coco_look_up(i, coco);
         }
         if (r == 0)
                 *ret_builder = TAKE_PTR(builder);
         return r;
 }
 
-static int look_at_folder(struct coco *coco) {
+static int coco_look_at_folder(struct coco *coco) {
         _cleanup_(closep) int fd = beneath_open(coco->root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         int r = fd < 0 ? -errno : index_settle(fd, &coco->settled_ns, &coco->folder);
 
@@ -320,20 +320,20 @@ static int coco_build(int root_fd, const struct files *files, const struct forma
                                "%s: the format coco needs the key annotations: the file with the boxes, such as "
                                "\"/data/coco/annotations/instances_train2017.json\"",
                                files->root);
-        r = look_at_folder(&coco);
+        r = coco_look_at_folder(&coco);
         if (r == 0)
                 r = read_annotations(&coco);
         if (r < 0)
                 return r;
-        r = make_index(&coco, ret_builder);
+        r = coco_make_index(&coco, ret_builder);
         if (r == -EIO)
                 return why_set(why, r, "annotations: %s changed while it was read; try again", coco.path);
-        return r < 0 && r != -ECANCELED ? no_memory(&coco, r) : r;
+        return r < 0 && r != -ECANCELED ? coco_no_memory(&coco, r) : r;
 }
 
 /* ---- masks ----------------------------------------------------------------------------------------------------- */
 
-static bool find(const struct schema *schema, const char *name, uint32_t *ret_idx) {
+static bool coco_find(const struct schema *schema, const char *name, uint32_t *ret_idx) {
         for (uint32_t i = 0; i < schema->n_fields; i++)
                 if (strcmp(schema->fields[i].name, name) == 0) {
                         *ret_idx = i;
@@ -349,7 +349,7 @@ static bool find_most(const struct source *index, uint32_t *ret_n) {
         uint32_t idx;
         size_t at = 0;
 
-        while (at < ARRAY_SIZE(ROWS) && !find(&index->schema, COLUMNS[ROWS[at]].name, &idx))
+        while (at < ARRAY_SIZE(ROWS) && !coco_find(&index->schema, COLUMNS[ROWS[at]].name, &idx))
                 at++;
         if (at == ARRAY_SIZE(ROWS))
                 return false;
@@ -368,8 +368,8 @@ static void coco_extend(struct source *index) {
         struct schema_field masks = { .name = "masks", .kind = FIELD_MASKS };
         uint32_t idx_segmentation;
 
-        if (schema->n_fields == SCHEMA_FIELDS_MAX || !find(schema, COLUMNS[SEGMENTATION].name, &idx_segmentation) ||
-            !find_most(index, &masks.max_rows))
+        if (schema->n_fields == SCHEMA_FIELDS_MAX ||
+            !coco_find(schema, COLUMNS[SEGMENTATION].name, &idx_segmentation) || !find_most(index, &masks.max_rows))
                 return; /* not an index of ours, or nothing of its annotations can be served */
         masks.same_as = idx_segmentation + 1;
         schema->fields[schema->n_fields++] = masks;

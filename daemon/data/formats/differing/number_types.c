@@ -23,7 +23,7 @@ static const struct {
 
 #define N_TYPES ARRAY_SIZE(TYPES)
 
-static size_t find_type(uint32_t dtype) {
+static size_t number_types_find_type(uint32_t dtype) {
         size_t i = 0;
 
         while (i < N_TYPES && TYPES[i].dtype != dtype)
@@ -31,7 +31,7 @@ static size_t find_type(uint32_t dtype) {
         return i;
 }
 
-static uint32_t find_dtype(bool is_signed, uint32_t n_bytes) {
+static uint32_t number_types_find_dtype(bool is_signed, uint32_t n_bytes) {
         for (size_t i = 0; i < N_TYPES; i++)
                 if (!TYPES[i].is_float && TYPES[i].is_signed == is_signed && TYPES[i].n_bytes == n_bytes)
                         return TYPES[i].dtype;
@@ -39,7 +39,7 @@ static uint32_t find_dtype(bool is_signed, uint32_t n_bytes) {
 }
 
 uint32_t number_types_join(uint32_t one, uint32_t other) {
-        size_t i = find_type(one), k = find_type(other), wide;
+        size_t i = number_types_find_type(one), k = number_types_find_type(other), wide;
 
         if (one == other)
                 return one;
@@ -52,7 +52,7 @@ uint32_t number_types_join(uint32_t one, uint32_t other) {
                 return TYPES[wide].dtype;
         if (TYPES[i].n_bytes != TYPES[k].n_bytes && TYPES[wide].is_signed)
                 return TYPES[wide].dtype;
-        return find_dtype(true, 2 * TYPES[wide].n_bytes);
+        return number_types_find_dtype(true, 2 * TYPES[wide].n_bytes);
 }
 
 /* ---- numbers ----------------------------------------------------------------------------------------------------- */
@@ -76,7 +76,7 @@ struct any_number {
                 return (struct any_number){ .sort = (is), .member = value };                                           \
         } while (0)
 
-static struct any_number read_number(uint32_t dtype, const void *bytes) {
+static struct any_number number_types_read_number(uint32_t dtype, const void *bytes) {
         uint32_t bits;
         uint16_t half;
         float single;
@@ -137,7 +137,7 @@ bool number_convert(uint32_t from, const void *number, uint32_t to, void *ret_nu
                 memcpy(ret_number, number, dlp_dtype_bytes(to));
                 return true;
         }
-        any = read_number(from, number);
+        any = number_types_read_number(from, number);
         if (to == DLP_DTYPE_FLOAT64) {
                 bool is_exact = to_double(&any, &wide);
 

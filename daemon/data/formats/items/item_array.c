@@ -41,7 +41,7 @@ bool item_dtype(enum item_prefix prefix, uint32_t number, uint32_t *ret_dtype) {
         return true;
 }
 
-static uint64_t read_dimension(const uint8_t *at, uint32_t size, bool is_big_endian) {
+static uint64_t item_array_read_dimension(const uint8_t *at, uint32_t size, bool is_big_endian) {
         uint64_t value = 0;
 
         for (uint32_t i = 0; i < size; i++)
@@ -56,16 +56,17 @@ static bool read_prefix_in_order(const struct item_column *column, const uint8_t
         uint64_t at = n_type + (is_lit ? 4 : 1);
 
         array->dtype = column->field.dtype;
-        if (at > n || (n_type > 0 && !item_dtype(column->prefix, (uint32_t)read_dimension(bytes, n_type, is_big_endian),
-                                                 &array->dtype)))
+        if (at > n || (n_type > 0 &&
+                       !item_dtype(column->prefix, (uint32_t)item_array_read_dimension(bytes, n_type, is_big_endian),
+                                   &array->dtype)))
                 return false;
-        array->n_dims = is_lit ? (uint32_t)read_dimension(bytes + 4, 4, is_big_endian) : bytes[n_type] >> 2;
+        array->n_dims = is_lit ? (uint32_t)item_array_read_dimension(bytes + 4, 4, is_big_endian) : bytes[n_type] >> 2;
         if (!is_lit)
                 size = 1u << (bytes[n_type] & 3);
         if (array->n_dims > SCHEMA_DIMS_MAX || at + (uint64_t)array->n_dims * size > n)
                 return false;
         for (uint32_t i = 0; i < array->n_dims; i++, at += size)
-                array->shape[i] = read_dimension(bytes + at, size, is_big_endian);
+                array->shape[i] = item_array_read_dimension(bytes + at, size, is_big_endian);
         array->n_prefix = at;
         return true;
 }

@@ -15,13 +15,13 @@
 
 #define LOOK_UP_ITEMS 4096u /* between two checks of the cancel flag */
 
-static int refuse(const struct item_walk *walk, const char *what) {
+static int item_walk_refuse(const struct item_walk *walk, const char *what) {
         return why_set(walk->why, -EBADMSG, "%s/%s: %s %" PRIu64 ": %s", walk->root, walk->name, walk->set->item,
                        walk->idx_item, what);
 }
 
 /* `n` bytes at `offset`, which are within the file; no more than the window has. Items that are small share a read. */
-static int peek(struct item_walk *walk, uint64_t offset, size_t n, const uint8_t **ret_bytes) {
+static int item_walk_peek(struct item_walk *walk, uint64_t offset, size_t n, const uint8_t **ret_bytes) {
         uint64_t left = walk->n_bytes - offset;
         bool is_near = offset < walk->window_at + 2 * sizeof(walk->window);
         size_t wanted = is_near ? sizeof(walk->window) : n > 4096 ? n : 4096;
@@ -40,7 +40,7 @@ static int peek(struct item_walk *walk, uint64_t offset, size_t n, const uint8_t
 }
 
 /* The table: as long as the shard's index says, and each item after the one before. */
-static int read_table(struct item_walk *walk, const struct item_shard *shard) {
+static int item_walk_read_table(struct item_walk *walk, const struct item_shard *shard) {
         uint64_t n_table = 4 * (shard->n_items + 2);
         uint8_t *bytes;
         int r;
@@ -69,7 +69,7 @@ static int read_table(struct item_walk *walk, const struct item_shard *shard) {
                 uint64_t from = walk->idx_item > 0 ? walk->begins[walk->idx_item - 1] : n_table;
 
                 if (walk->begins[walk->idx_item] < from || walk->begins[walk->idx_item] > walk->n_bytes)
-                        return refuse(walk, "the table says that it lies outside of the shard");
+                        return item_walk_refuse(walk, "the table says that it lies outside of the shard");
         }
         if (walk->begins[shard->n_items] != walk->n_bytes)
                 return why_set(walk->why, -EBADMSG, "%s/%s: has bytes after its last %s", walk->root, walk->name,
@@ -81,11 +81,11 @@ static int read_table(struct item_walk *walk, const struct item_shard *shard) {
 
 #define ARRAY_SHOWN 96u /* characters of its type and shape in a message */
 
-static int read_array(struct item_walk *walk, const struct item_column *column, const struct index_row *row,
-                      struct item_array *ret_array) {
+static int item_walk_read_array(struct item_walk *walk, const struct item_column *column, const struct index_row *row,
+                                struct item_array *ret_array) {
         size_t n = row->length < 512 ? (size_t)row->length : 512;
         const uint8_t *bytes;
-        int r = peek(walk, row->offset, n, &bytes);
+        int r = item_walk_peek(walk, row->offset, n, &bytes);
 
         if (r < 0)
                 return r;
@@ -111,8 +111,8 @@ static const char *show_array(uint32_t dtype, uint32_t n_dims, const uint64_t *s
         return text;
 }
 
-static int refuse_shape(const struct item_walk *walk, const struct schema_field *field,
-                        const struct item_array *array) {
+static int item_walk_refuse_shape(const struct item_walk *walk, const struct schema_field *field,
+                                  const struct item_array *array) {
         char before[ARRAY_SHOWN], here[ARRAY_SHOWN];
         uint64_t shape[SCHEMA_DIMS_MAX];
 
@@ -140,10 +140,10 @@ static int learn_array(struct item_walk *walk, uint32_t idx, const struct item_a
                 return 0;
         }
         if (array->dtype != field->dtype || array->n_dims != field->n_dims)
-                return refuse_shape(walk, field, array);
+                return item_walk_refuse_shape(walk, field, array);
         for (uint32_t i = 0; i < array->n_dims; i++)
                 if ((uint64_t)field->shape[i] != array->shape[i] && i > 0)
-                        return refuse_shape(walk, field, array);
+                        return item_walk_refuse_shape(walk, field, array);
         if (array->n_dims > 0 && (uint64_t)field->shape[0] != array->shape[0])
                 field->shape[0] = -1;
         return 0;
@@ -152,7 +152,7 @@ static int learn_array(struct item_walk *walk, uint32_t idx, const struct item_a
 /* ---- items ------------------------------------------------------------------------------------------------------- */
 
 /* Where the columns of the current item lie. */
-static int place_columns(struct item_walk *walk, struct index_row rows[]) {
+static int item_walk_place_columns(struct item_walk *walk, struct index_row rows[]) {
         const struct item_set *set = walk->set;
         uint64_t at = walk->begins[walk->idx_item], end = walk->begins[walk->idx_item + 1], n_sizes = 0;
         const uint8_t *sizes;
@@ -165,8 +165,8 @@ static int place_columns(struct item_walk *walk, struct index_row rows[]) {
         for (uint32_t i = 0; i < walk->n_places; i++)
                 n_sizes += walk->places[i].n_bytes == 0 ? 4 : 0;
         if (n_sizes > end - at)
-                return refuse(walk, "is shorter than the sizes of its columns");
-        r = peek(walk, at, (size_t)n_sizes, &sizes);
+                return item_walk_refuse(walk, "is shorter than the sizes of its columns");
+        r = item_walk_peek(walk, at, (size_t)n_sizes, &sizes);
         if (r < 0)
                 return r;
         at += n_sizes;
@@ -181,16 +181,16 @@ static int place_columns(struct item_walk *walk, struct index_row rows[]) {
                         sizes += 4;
                 }
                 if (n > end - at)
-                        return refuse(walk, "its columns are longer than itself");
+                        return item_walk_refuse(walk, "its columns are longer than itself");
                 if (place->idx_column != COLUMN_NONE)
                         rows[place->idx_column] =
                                 (struct index_row){ .file = INDEX_NO_FILE, .offset = at, .length = n };
                 at += n;
         }
-        return at == end ? 0 : refuse(walk, "its columns are shorter than itself");
+        return at == end ? 0 : item_walk_refuse(walk, "its columns are shorter than itself");
 }
 
-static int check_length(const struct item_walk *walk, const struct schema_field *field, uint64_t length) {
+static int item_walk_check_length(const struct item_walk *walk, const struct schema_field *field, uint64_t length) {
         uint64_t unit = dlp_dtype_bytes(field->dtype);
         bool is_varying = field->n_dims > 0 && field->shape[0] == -1;
 
@@ -210,12 +210,12 @@ static int copy_number(struct item_walk *walk, uint32_t idx, uint32_t idx_mixed,
         const uint8_t *bytes;
         struct why detail;
         uint64_t number;
-        int r = peek(walk, row->offset, (size_t)row->length, &bytes);
+        int r = item_walk_peek(walk, row->offset, (size_t)row->length, &bytes);
 
         if (r < 0)
                 return r;
         if (row->length != dlp_dtype_bytes(from))
-                return refuse(walk, "the size of a number is not that of its type");
+                return item_walk_refuse(walk, "the size of a number is not that of its type");
         if (!number_convert(from, bytes, field->dtype, &number)) {
                 r = number_differs(from, field->dtype, &detail);
                 return why_set(walk->why, r, "%s/%s: %s %" PRIu64 ": column %s %s", walk->root, walk->name,
@@ -226,7 +226,7 @@ static int copy_number(struct item_walk *walk, uint32_t idx, uint32_t idx_mixed,
                      : 0;
 }
 
-static int take_column(struct item_walk *walk, uint32_t idx, struct index_row *row) {
+static int item_walk_take_column(struct item_walk *walk, uint32_t idx, struct index_row *row) {
         const struct item_column *column = &walk->set->columns[idx];
         struct item_array array;
         int r;
@@ -234,14 +234,14 @@ static int take_column(struct item_walk *walk, uint32_t idx, struct index_row *r
         if (column->field.kind != FIELD_VALUE || row->offset == INDEX_ROW_ABSENT)
                 return 0;
         if (column->prefix == PREFIX_NONE)
-                return check_length(walk, &column->field, row->length);
-        r = read_array(walk, column, row, &array);
+                return item_walk_check_length(walk, &column->field, row->length);
+        r = item_walk_read_array(walk, column, row, &array);
         if (r < 0)
                 return r;
         if (!walk->builder)
                 return learn_array(walk, idx, &array);
         if (!item_array_fits(&column->field, &array))
-                return refuse(walk, "was changed while it was indexed");
+                return item_walk_refuse(walk, "was changed while it was indexed");
         row->offset += array.n_prefix;
         row->length -= array.n_prefix;
         return 0;
@@ -250,7 +250,7 @@ static int take_column(struct item_walk *walk, uint32_t idx, struct index_row *r
 static int take_item(struct item_walk *walk) {
         struct index_row *rows = walk->rows;
         uint32_t n = 0, n_mixed = 0;
-        int r = place_columns(walk, rows);
+        int r = item_walk_place_columns(walk, rows);
 
         for (uint32_t i = 0; i < walk->set->n_columns && r >= 0; i++) {
                 const struct item_column *column = &walk->set->columns[i];
@@ -258,7 +258,7 @@ static int take_item(struct item_walk *walk) {
                 if (column->is_left_out)
                         continue;
                 if (!column->is_mixed) {
-                        r = take_column(walk, i, &rows[i]);
+                        r = item_walk_take_column(walk, i, &rows[i]);
                         rows[n++] = rows[i];
                 } else if (walk->builder && rows[i].offset != INDEX_ROW_ABSENT)
                         r = copy_number(walk, i, n_mixed, &rows[i]);
@@ -272,7 +272,7 @@ static int take_item(struct item_walk *walk) {
                      : 0;
 }
 
-static int look_up(const struct item_walk *walk) {
+static int item_walk_look_up(const struct item_walk *walk) {
         if (walk->n_items % LOOK_UP_ITEMS != 0)
                 return 0;
         if (walk->is_over && atomic_load_explicit(walk->is_over, memory_order_relaxed))
@@ -303,7 +303,7 @@ static int take_blocks(struct item_walk *walk, uint64_t n_items) {
                 r = take_block(walk, at);
                 walk->n_items++;
                 if (r >= 0)
-                        r = look_up(walk);
+                        r = item_walk_look_up(walk);
         }
         return r;
 }
@@ -315,12 +315,12 @@ static int take_items(struct item_walk *walk, uint64_t n_items) {
                 r = take_item(walk);
                 walk->n_items++;
                 if (r >= 0)
-                        r = look_up(walk);
+                        r = item_walk_look_up(walk);
         }
         return r;
 }
 
-static int check_shard(const struct item_walk *walk) {
+static int item_walk_check_shard(const struct item_walk *walk) {
         struct why detail = { 0 };
         int r = walk->set->check ? walk->set->check(walk->fd, walk->n_bytes, &detail) : 0;
 
@@ -328,10 +328,10 @@ static int check_shard(const struct item_walk *walk) {
 }
 
 static int walk_items(struct item_walk *walk, const struct item_shard *shard, const struct stat *status) {
-        int r = check_shard(walk);
+        int r = item_walk_check_shard(walk);
 
         if (r == 0)
-                r = read_table(walk, shard);
+                r = item_walk_read_table(walk, shard);
         if (r == 0 && walk->builder) {
                 r = index_builder_add_shard(walk->builder, walk->name, status);
                 if (r < 0)

@@ -79,7 +79,7 @@ const struct item_column *item_set_choose(struct item_set *set, const char *fiel
 
 /* ---- the index --------------------------------------------------------------------------------------------------- */
 
-static uint32_t count_served(const struct item_set *set, bool is_mixed) {
+static uint32_t items_count_served(const struct item_set *set, bool is_mixed) {
         uint32_t n = 0;
 
         for (uint32_t i = 0; i < set->n_columns; i++)
@@ -88,7 +88,7 @@ static uint32_t count_served(const struct item_set *set, bool is_mixed) {
 }
 
 /* Stored fields come first, then the index's own columns, both in the sequence of the set. */
-static int describe(const struct item_set *set, struct index_builder *builder) {
+static int items_describe(const struct item_set *set, struct index_builder *builder) {
         uint32_t n_stored = 0, idx;
         int r = 0;
 
@@ -105,13 +105,13 @@ static int describe(const struct item_set *set, struct index_builder *builder) {
         return r;
 }
 
-static int begin_index(const struct item_set *set, struct index_builder **ret_builder) {
+static int items_begin_index(const struct item_set *set, struct index_builder **ret_builder) {
         _cleanup_(index_builder_freep) struct index_builder *builder = NULL;
         uint32_t idx_root;
-        int r = index_builder_new(set->format, count_served(set, false), &builder);
+        int r = index_builder_new(set->format, items_count_served(set, false), &builder);
 
         if (r >= 0)
-                r = describe(set, builder);
+                r = items_describe(set, builder);
         if (r < 0)
                 return r;
         index_builder_name_rows(builder);
@@ -158,7 +158,7 @@ struct walking {
         struct item_walk copy; /* of all: the same */
 };
 
-static void part_free(void *found) {
+static void items_part_free(void *found) {
         struct part *part = found;
 
         index_builder_free(part->walk.builder);
@@ -186,17 +186,17 @@ static void *look_at_shard(void *userdata, uint64_t idx_shard, const atomic_bool
         part->walk.builder = NULL;
         part->walk.n_items = 0;
         if (walking->copy.builder)
-                r = begin_index(&part->set, &part->walk.builder);
+                r = items_begin_index(&part->set, &part->walk.builder);
         if (r >= 0)
                 r = item_walk_shard(&part->walk, idx_shard, &part->status);
         if (r >= 0)
                 return part;
-        part_free(part);
+        items_part_free(part);
         return NULL;
 }
 
 /* Do both fit one field? Where they do not, the item is refused by who reads both. */
-static bool is_alike(const struct item_walk *walk, const struct item_walk *part) {
+static bool items_is_alike(const struct item_walk *walk, const struct item_walk *part) {
         for (uint32_t i = 0; i < walk->set->n_columns; i++) {
                 const struct schema_field *field = &walk->set->columns[i].field, *other = &part->set->columns[i].field;
 
@@ -226,7 +226,7 @@ static void learn_arrays(struct item_walk *walk, const struct item_walk *part) {
         }
 }
 
-static int add_part(struct item_walk *walk, uint64_t idx_shard, const struct part *part) {
+static int items_add_part(struct item_walk *walk, uint64_t idx_shard, const struct part *part) {
         const struct item_shard *shards = (const void *)walk->set->shards.bytes;
         const char *name = (const char *)walk->set->names.bytes + shards[idx_shard].name;
         int r = index_builder_add_shard(walk->builder, name, &part->status);
@@ -243,14 +243,14 @@ static int add_part(struct item_walk *walk, uint64_t idx_shard, const struct par
         return 0;
 }
 
-static int take_shard(void *userdata, uint64_t idx_shard, const void *found) {
+static int items_take_shard(void *userdata, uint64_t idx_shard, const void *found) {
         struct item_walk *walk = ((struct walking *)userdata)->walk;
         const struct part *part = found;
         struct stat status;
 
         if (part && walk->builder)
-                return add_part(walk, idx_shard, part);
-        if (part && is_alike(walk, &part->walk)) {
+                return items_add_part(walk, idx_shard, part);
+        if (part && items_is_alike(walk, &part->walk)) {
                 learn_arrays(walk, &part->walk);
                 return 0;
         }
@@ -267,8 +267,8 @@ static int walk_shards(struct item_walk *walk) {
         *walking = (struct walking){ .walk = walk, .set = *walk->set, .copy = *walk };
         return parted_run(&(struct parted){ .n = walk->set->shards.n_bytes / sizeof(struct item_shard),
                                             .look = look_at_shard,
-                                            .take = take_shard,
-                                            .free = part_free,
+                                            .take = items_take_shard,
+                                            .free = items_part_free,
                                             .userdata = walking });
 }
 
@@ -281,7 +281,7 @@ int items_build(struct item_set *set, int root_fd, const char *root, const struc
 
         if (!walk)
                 return why_errno(why, -ENOMEM, "%s: its index", root);
-        if (count_served(set, false) + count_served(set, true) == 0) {
+        if (items_count_served(set, false) + items_count_served(set, true) == 0) {
                 r = table_no_column(NULL, set->refusals, &detail);
                 return why_set(why, r, "%s: %s", root, detail.text);
         }
@@ -293,7 +293,7 @@ int items_build(struct item_set *set, int root_fd, const char *root, const struc
         if (r < 0)
                 return r;
         let_empty_vary(set);
-        r = begin_index(set, &builder);
+        r = items_begin_index(set, &builder);
         if (r < 0)
                 return why_errno(why, r, "%s: its index", root);
         walk->builder = builder;

@@ -113,7 +113,7 @@ static int check_is_plain(int fd, uint64_t n_bytes, struct why *why) {
         return 0;
 }
 
-static bool is_text(const struct json_token *value, const char *text) {
+static bool litdata_is_text(const struct json_token *value, const char *text) {
         return value->kind == JSON_STRING && json_string_is(value, text, strlen(text));
 }
 
@@ -130,7 +130,7 @@ static int check_compression(struct reading *reading, const struct json_token *w
                 return r;
         if (r == JSON_ABSENT)
                 return why_set(why, -ENOTSUP, "the chunks have compression: no item can be read by itself; %s", ADVICE);
-        if (!is_text(&level, "batch") && !is_text(&level, "sample"))
+        if (!litdata_is_text(&level, "batch") && !litdata_is_text(&level, "sample"))
                 return why_set(
                         why, -ENOTSUP,
                         "the chunks have a \"compression_level\" that is not known; write them without compression");
@@ -216,7 +216,7 @@ static int read_leaves(struct reading *reading, const struct json_token *whole, 
         return r;
 }
 
-static int read_index(struct reading *reading, const struct index_json *json, struct why *why) {
+static int litdata_read_index(struct reading *reading, const struct index_json *json, struct why *why) {
         struct json_token whole = { .bytes = json->bytes, .n_bytes = json->n_bytes };
         struct why detail = { 0 };
         int r = index_json_each(&whole, "chunks", take_chunk, reading, &detail);
@@ -254,7 +254,7 @@ static int litdata_build(int root_fd, const struct files *files, const struct fo
         if (r == 0)
                 r = index_json_read(&json, root_fd, files->root, &reading->set.settled_ns, why);
         if (r == 0)
-                r = read_index(reading, &json, why);
+                r = litdata_read_index(reading, &json, why);
         reading->set.index_status = json.status;
         index_json_fini(&json);
         if (r == 0 && reading->has_rows)

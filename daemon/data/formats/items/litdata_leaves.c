@@ -58,15 +58,15 @@ static const struct {
         { "tiff", FIELD_BYTES, 0, PREFIX_NONE },
 };
 
-static bool is_called(const char *text, size_t n, const char *name) {
+static bool litdata_leaves_is_called(const char *text, size_t n, const char *name) {
         return strlen(name) == n && memcmp(text, name, n) == 0;
 }
 
 /* "no_header_numpy:9": one dimension, and the number of the type. */
 static bool read_flat(const char *text, size_t n, struct item_column *column) {
-        bool is_tensor = is_called(text, n, "no_header_tensor");
+        bool is_tensor = litdata_leaves_is_called(text, n, "no_header_tensor");
 
-        if ((!is_tensor && !is_called(text, n, "no_header_numpy")) || text[n] != ':')
+        if ((!is_tensor && !litdata_leaves_is_called(text, n, "no_header_numpy")) || text[n] != ':')
                 return false;
         column->field.kind = FIELD_VALUE;
         column->field.n_dims = 1;
@@ -79,7 +79,7 @@ static bool read_serializer(const char *text, struct item_column *column) {
         size_t n = strcspn(text, ":");
 
         for (size_t i = 0; i < ARRAY_SIZE(SERIALIZERS); i++)
-                if (is_called(text, n, SERIALIZERS[i].name)) {
+                if (litdata_leaves_is_called(text, n, SERIALIZERS[i].name)) {
                         column->field.kind = SERIALIZERS[i].kind;
                         column->field.dtype = SERIALIZERS[i].dtype;
                         column->prefix = SERIALIZERS[i].prefix;
@@ -122,7 +122,7 @@ struct node {
         size_t n_keys;
 };
 
-static int name_node(struct node *node, const struct json_token *spec, struct why *why);
+static int litdata_leaves_name_node(struct node *node, const struct json_token *spec, struct why *why);
 
 static int name_leaf(const struct node *node, struct why *why) {
         struct leaves *leaves = node->leaves;
@@ -142,7 +142,7 @@ static int name_leaf(const struct node *node, struct why *why) {
 }
 
 /* The key of child number idx: text or a number. */
-static int read_key(const struct node *node, uint32_t idx, char *key, size_t size, struct why *why) {
+static int litdata_leaves_read_key(const struct node *node, uint32_t idx, char *key, size_t size, struct why *why) {
         struct json_token keys = { .bytes = node->keys, .n_bytes = node->n_keys }, value;
         char path[16];
         int r;
@@ -165,7 +165,7 @@ static int name_child(void *userdata, const struct json_token *spec, struct why 
         struct node child = { .leaves = node->leaves, .depth = node->depth + 1 };
         char key[ITEM_NAME_MAX];
         int r = indexing_is_over() ? why_set(why, -ECANCELED, "indexing was cancelled")
-                                   : read_key(node, node->idx_child++, key, sizeof(key), why);
+                                   : litdata_leaves_read_key(node, node->idx_child++, key, sizeof(key), why);
 
         if (r < 0)
                 return r;
@@ -175,10 +175,10 @@ static int name_child(void *userdata, const struct json_token *spec, struct why 
                         why, -ENOTSUP,
                         "the name of a leaf, %s.%s, has more than %zu bytes, or it lies too deep: use shorter keys",
                         node->name, key, sizeof(child.name) - 1);
-        return name_node(&child, spec, why);
+        return litdata_leaves_name_node(&child, spec, why);
 }
 
-static int name_node(struct node *node, const struct json_token *spec, struct why *why) {
+static int litdata_leaves_name_node(struct node *node, const struct json_token *spec, struct why *why) {
         struct json_token type, context;
         int r = index_json_member(spec, "type", &type, why);
 
@@ -224,14 +224,15 @@ static int name_leaves(struct leaves *leaves, const struct json_token *whole, st
         if (r == JSON_ABSENT)
                 return why_set(why, -EBADMSG, "\"data_spec\" does not describe an item");
         if (r == 0)
-                r = name_node(&node, &spec, why);
+                r = litdata_leaves_name_node(&node, &spec, why);
         if (r == 0 && leaves->idx_column != leaves->n)
                 return why_set(why, -EBADMSG, "an item has fewer leaves than \"data_format\" names");
         return r;
 }
 
 /* Leaves for which there is no room are stepped over in each item. */
-static int take_columns(const struct leaves *leaves, struct item_set *set, const char *fields, struct why *why) {
+static int litdata_leaves_take_columns(const struct leaves *leaves, struct item_set *set, const char *fields,
+                                       struct why *why) {
         _cleanup_(freep) struct item_place *places = calloc(leaves->n + 1, sizeof(*places));
         int r = places ? 0 : why_errno(why, -ENOMEM, "the leaves of an item");
 
@@ -259,7 +260,7 @@ int litdata_leaves_read(struct item_set *set, const struct json_token *whole, co
         if (r == 0)
                 r = name_leaves(&leaves, whole, why);
         if (r == 0)
-                r = take_columns(&leaves, set, fields, why);
+                r = litdata_leaves_take_columns(&leaves, set, fields, why);
         growing_fini(&leaves.columns);
         return r;
 }

@@ -17,7 +17,8 @@
 /* Positive outcome: there is no table. */
 #define NO_TABLE 1
 
-static int find_end(int fd, uint64_t n_bytes, uint64_t *ret_begin_byte, uint64_t *ret_n_bytes, struct why *why) {
+static int litdata_rows_find_end(int fd, uint64_t n_bytes, uint64_t *ret_begin_byte, uint64_t *ret_n_bytes,
+                                 struct why *why) {
         uint8_t end[N_END];
         uint64_t n_table;
         int r;
@@ -40,7 +41,7 @@ static int find_end(int fd, uint64_t n_bytes, uint64_t *ret_begin_byte, uint64_t
 }
 
 static int find_table(int fd, uint64_t n_bytes, uint64_t *ret_begin_byte, uint64_t *ret_n_bytes, struct why *why) {
-        int r = find_end(fd, n_bytes, ret_begin_byte, ret_n_bytes, why);
+        int r = litdata_rows_find_end(fd, n_bytes, ret_begin_byte, ret_n_bytes, why);
 
         return r == NO_TABLE
                        ? why_set(why, -EBADMSG, "has no rows at its end, as the first chunk has; copy the files again")
@@ -57,7 +58,7 @@ int litdata_has_rows(int root_fd, const char *root, const char *name, int64_t *s
         fd = listed_open(root_fd, root, name, settled_ns, &status, why);
         if (fd < 0)
                 return fd;
-        r = find_end(fd, (uint64_t)status.st_size, &begin_byte, &n_bytes, &detail);
+        r = litdata_rows_find_end(fd, (uint64_t)status.st_size, &begin_byte, &n_bytes, &detail);
         return r < 0 ? why_set(why, r, "%s/%s: %s", root, name, detail.text) : r == 0;
 }
 

@@ -87,7 +87,7 @@ static const struct encoding *find_encoding(const char *name, size_t n) {
 }
 
 /* "2,3" after "ndarray:float32:". */
-static bool read_shape(const char *text, struct schema_field *field) {
+static bool mds_read_shape(const char *text, struct schema_field *field) {
         while (*text) {
                 char *end;
                 long long n = *text >= '0' && *text <= '9' ? strtoll(text, &end, 10) : 0;
@@ -118,7 +118,7 @@ static bool read_ndarray(const char *text, struct item_column *column) {
         if (text[n] == '\0')
                 return true;
         column->prefix = PREFIX_NONE;
-        return read_shape(text + n + 1, &column->field);
+        return mds_read_shape(text + n + 1, &column->field);
 }
 
 static bool read_encoding(const char *text, struct item_column *column) {
@@ -146,7 +146,7 @@ static uint64_t size_of(const struct item_column *column) {
         return n;
 }
 
-static int take_name(void *userdata, const struct json_token *element, struct why *why) {
+static int mds_take_name(void *userdata, const struct json_token *element, struct why *why) {
         struct reading *reading = userdata;
         struct item_column column = { .field.is_stored = true };
         char name[ITEM_NAME_MAX];
@@ -181,7 +181,7 @@ static int take_encoding(void *userdata, const struct json_token *element, struc
         return 0;
 }
 
-static int take_size(void *userdata, const struct json_token *element, struct why *why) {
+static int mds_take_size(void *userdata, const struct json_token *element, struct why *why) {
         struct reading *reading = userdata;
         struct item_column *column = &parsed_columns(reading)[reading->idx_column];
         int64_t n_bytes = 0;
@@ -196,7 +196,7 @@ static int take_size(void *userdata, const struct json_token *element, struct wh
                        column->field.name, n_bytes);
 }
 
-static int by_name(const void *one, const void *other, void *unused) {
+static int mds_by_name(const void *one, const void *other, void *unused) {
         (void)unused;
         return strcmp((*(const struct item_column *const *)one)->field.name,
                       (*(const struct item_column *const *)other)->field.name);
@@ -213,7 +213,7 @@ static int check_names(const struct reading *reading, struct why *why) {
         for (uint32_t i = 0; i < n && r == 0; i++)
                 columns[i] = &parsed_columns(reading)[i];
         if (r == 0 && n > 1)
-                r = indexing_sort(columns, n, sizeof(*columns), by_name, NULL);
+                r = indexing_sort(columns, n, sizeof(*columns), mds_by_name, NULL);
         if (r < 0)
                 return why_errno(why, r, "its columns");
         for (uint32_t i = 1; i < n; i++)
@@ -227,7 +227,7 @@ static int parse_columns(struct reading *reading, const struct json_token *shard
 
         growing_clear(&reading->parsed);
         reading->n_parsed = reading->idx_column = 0;
-        r = index_json_each(shard, "column_names", take_name, reading, why);
+        r = index_json_each(shard, "column_names", mds_take_name, reading, why);
         if (r == 0)
                 r = check_names(reading, why);
         if (r == 0)
@@ -236,7 +236,7 @@ static int parse_columns(struct reading *reading, const struct json_token *shard
                 return why_set(why, -EBADMSG, "its columns do not have an encoding each");
         reading->idx_column = 0;
         if (r == 0)
-                r = index_json_each(shard, "column_sizes", take_size, reading, why);
+                r = index_json_each(shard, "column_sizes", mds_take_size, reading, why);
         if (r == 0 && (reading->idx_column != reading->n_parsed || reading->n_parsed == 0))
                 return why_set(why, -EBADMSG, "its columns do not have a size each");
         return r;
@@ -244,21 +244,21 @@ static int parse_columns(struct reading *reading, const struct json_token *shard
 
 /* ---- shards that differ ------------------------------------------------------------------------------------------ */
 
-static const char *name_of(const void *columns, uint32_t idx) {
+static const char *mds_name_of(const void *columns, uint32_t idx) {
         return ((const struct item_column *)columns)[idx].field.name;
 }
 
-static uint32_t n_below_of(const void *columns, uint32_t idx) {
+static uint32_t mds_n_below_of(const void *columns, uint32_t idx) {
         (void)columns, (void)idx;
         return 0;
 }
 
-static enum column_sort sort_of(const void *columns, uint32_t idx) {
+static enum column_sort mds_sort_of(const void *columns, uint32_t idx) {
         (void)columns, (void)idx;
         return COLUMN_VALUE;
 }
 
-static bool is_number(const struct item_column *column) {
+static bool mds_is_number(const struct item_column *column) {
         return column->field.kind == FIELD_VALUE && column->field.n_dims == 0 && column->prefix == PREFIX_NONE;
 }
 
@@ -268,7 +268,7 @@ static bool is_alike(const void *columns, uint32_t idx, const void *others, uint
 
         if (one->refused[0] || other->refused[0])
                 return strcmp(one->refused, other->refused) == 0;
-        if (is_number(one) && is_number(other))
+        if (mds_is_number(one) && mds_is_number(other))
                 return number_types_join(one->field.dtype, other->field.dtype) != NUMBER_TYPE_NONE;
         return one->field.kind == other->field.kind && one->field.dtype == other->field.dtype &&
                one->field.is_json == other->field.is_json && one->prefix == other->prefix &&
@@ -277,7 +277,7 @@ static bool is_alike(const void *columns, uint32_t idx, const void *others, uint
 }
 
 static const struct columns_type COLUMNS = {
-        .name = name_of, .n_below = n_below_of, .sort = sort_of, .is_alike = is_alike
+        .name = mds_name_of, .n_below = mds_n_below_of, .sort = mds_sort_of, .is_alike = is_alike
 };
 
 /* What becomes of a column of the set, which is column `idx` of this shard. */
@@ -290,7 +290,7 @@ static void meet_column(const struct reading *reading, struct item_column *colum
                 column->n_shard = reading->n_shards + 1;
                 if (!column->refused[0])
                         strcpy(column->refused, "?");
-        } else if (other && is_number(column) && column->field.dtype != other->field.dtype) {
+        } else if (other && mds_is_number(column) && column->field.dtype != other->field.dtype) {
                 column->field.dtype = number_types_join(column->field.dtype, other->field.dtype);
                 column->is_mixed = true;
         }
@@ -314,7 +314,7 @@ static int meet_columns(struct reading *reading, struct item_place *places, uint
 }
 
 /* The first shard says which columns there are. */
-static int take_columns(struct reading *reading, struct why *why) {
+static int mds_take_columns(struct reading *reading, struct why *why) {
         struct item_set *set = &reading->set;
         int r = 0;
 
@@ -332,7 +332,7 @@ static int take_columns(struct reading *reading, struct why *why) {
         return r;
 }
 
-static bool is_same(const struct json_token *one, const struct json_token *other) {
+static bool mds_is_same(const struct json_token *one, const struct json_token *other) {
         return one->n_bytes == other->n_bytes && memcmp(one->bytes, other->bytes, one->n_bytes) == 0;
 }
 
@@ -352,13 +352,13 @@ static int look_at_columns(struct reading *reading, const struct json_token *sha
                         return r;
                 if (r == JSON_ABSENT)
                         return why_set(why, -EBADMSG, "\"%s\" is missing", PATHS[i]);
-                is_like_last = is_like_last && is_same(lasts[i], &value);
+                is_like_last = is_like_last && mds_is_same(lasts[i], &value);
                 *lasts[i] = value;
         }
         return is_like_last ? 0 : OTHERS;
 }
 
-static int read_columns(struct reading *reading, const struct json_token *shard, struct why *why) {
+static int mds_read_columns(struct reading *reading, const struct json_token *shard, struct why *why) {
         _cleanup_(freep) struct item_place *places = NULL;
         _cleanup_(freep) uint32_t *map = NULL;
         int r = look_at_columns(reading, shard, why);
@@ -367,7 +367,7 @@ static int read_columns(struct reading *reading, const struct json_token *shard,
                 return r;
         r = parse_columns(reading, shard, why);
         if (r == 0 && reading->n_shards == 0)
-                r = take_columns(reading, why);
+                r = mds_take_columns(reading, why);
         if (r < 0)
                 return r;
         places = calloc(reading->n_parsed + 1, sizeof(*places));
@@ -405,7 +405,7 @@ static int choose_columns(struct reading *reading, struct why *why) {
 
 /* ---- shards ------------------------------------------------------------------------------------------------------ */
 
-static int check_kind(const struct json_token *shard, struct why *why) {
+static int mds_check_kind(const struct json_token *shard, struct why *why) {
         char format[16];
         int64_t version;
         int r = index_json_text(shard, "format", format, sizeof(format), why);
@@ -423,8 +423,8 @@ static int check_kind(const struct json_token *shard, struct why *why) {
 }
 
 /* A compressed shard may have been unpacked beside its packed file, as the streaming library does. */
-static int check_plain(const struct reading *reading, const struct json_token *shard, const char *name,
-                       struct why *why) {
+static int mds_check_plain(const struct reading *reading, const struct json_token *shard, const char *name,
+                           struct why *why) {
         struct json_token compression;
         struct stat status;
         char text[32] = "?";
@@ -443,16 +443,16 @@ static int check_plain(const struct reading *reading, const struct json_token *s
                                  "them with compression=None");
 }
 
-static int take_shard(void *userdata, const struct json_token *shard, struct why *why) {
+static int mds_take_shard(void *userdata, const struct json_token *shard, struct why *why) {
         struct reading *reading = userdata;
         int64_t n_samples = 0, n_bytes = 0;
         char name[PATH_MAX];
-        int r = check_kind(shard, why);
+        int r = mds_check_kind(shard, why);
 
         if (indexing_is_over())
                 return why_set(why, -ECANCELED, "indexing was cancelled");
         if (r == 0)
-                r = read_columns(reading, shard, why);
+                r = mds_read_columns(reading, shard, why);
         if (r == 0)
                 r = index_json_text(shard, "raw_data.basename", name, sizeof(name), why);
         if (r == 0)
@@ -462,7 +462,7 @@ static int take_shard(void *userdata, const struct json_token *shard, struct why
         if (r == 0)
                 r = item_set_add_shard(&reading->set, name, n_samples, n_bytes, why);
         if (r == 0)
-                r = check_plain(reading, shard, name, why);
+                r = mds_check_plain(reading, shard, name, why);
         if (r < 0) {
                 struct why detail = *why;
 
@@ -474,7 +474,7 @@ static int take_shard(void *userdata, const struct json_token *shard, struct why
 
 /* ---- the format -------------------------------------------------------------------------------------------------- */
 
-static int read_index(struct reading *reading, const struct index_json *json, struct why *why) {
+static int mds_read_index(struct reading *reading, const struct index_json *json, struct why *why) {
         struct json_token whole = { .bytes = json->bytes, .n_bytes = json->n_bytes };
         struct why detail = { 0 };
         int64_t version = 0;
@@ -484,7 +484,7 @@ static int read_index(struct reading *reading, const struct index_json *json, st
                 r = why_set(&detail, -ENOTSUP, "has version %" PRId64 ", only version %d can be served", version,
                             VERSION);
         if (r == 0)
-                r = index_json_each(&whole, "shards", take_shard, reading, &detail);
+                r = index_json_each(&whole, "shards", mds_take_shard, reading, &detail);
         if (r == 0)
                 r = choose_columns(reading, &detail);
         if (r < 0)
@@ -512,7 +512,7 @@ static int mds_build(int root_fd, const struct files *files, const struct format
         if (r == 0)
                 r = index_json_read(&json, root_fd, files->root, &reading->set.settled_ns, why);
         if (r == 0)
-                r = read_index(reading, &json, why);
+                r = mds_read_index(reading, &json, why);
         reading->set.index_status = json.status;
         index_json_fini(&json);
         if (r == 0)

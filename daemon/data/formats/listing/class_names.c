@@ -28,19 +28,19 @@ static struct class_name *name_at(const struct class_names *names, size_t idx) {
         return (struct class_name *)(void *)names->names.bytes + idx;
 }
 
-static const char *text_at(const struct class_names *names, size_t idx) {
+static const char *class_names_text_at(const struct class_names *names, size_t idx) {
         return (const char *)names->texts.bytes + name_at(names, idx)->text;
 }
 
 /* ---- the names that were found --------------------------------------------------------------------------------- */
 
 /* The place of this text in the table, or the empty one where it belongs. */
-static uint32_t *place_of(const struct class_names *names, const char *text, size_t n) {
+static uint32_t *class_names_place_of(const struct class_names *names, const char *text, size_t n) {
         uint32_t *places = (void *)names->places.bytes;
         size_t mask = names->places.n_bytes / sizeof(*places) - 1, at = keyed_hash(text, n) & mask;
 
         for (; places[at] != 0; at = (at + 1) & mask) {
-                const char *other = text_at(names, places[at] - 1);
+                const char *other = class_names_text_at(names, places[at] - 1);
 
                 if (strncmp(other, text, n) == 0 && other[n] == '\0')
                         break;
@@ -60,12 +60,13 @@ static int grow_places(struct class_names *names) {
                 return -ENOMEM;
         }
         for (size_t i = 0; i < n_names; i++)
-                *place_of(names, text_at(names, i), strlen(text_at(names, i))) = (uint32_t)i + 1;
+                *class_names_place_of(names, class_names_text_at(names, i),
+                                      strlen(class_names_text_at(names, i))) = (uint32_t)i + 1;
         growing_fini(&before);
         return 0;
 }
 
-static int add_name(struct class_names *names, const char *text, size_t n) {
+static int class_names_add_name(struct class_names *names, const char *text, size_t n) {
         struct class_name name = { .text = names->texts.n_bytes };
         int r;
 
@@ -84,9 +85,9 @@ int class_names_put(struct class_names *names, uint64_t row, const char *text, s
 
         if (r < 0)
                 return r;
-        place = place_of(names, text, n);
+        place = class_names_place_of(names, text, n);
         if (*place == 0) {
-                r = add_name(names, text, n);
+                r = class_names_add_name(names, text, n);
                 if (r < 0)
                         return r;
                 *place = (uint32_t)class_names_count(names);
@@ -104,10 +105,11 @@ void class_names_forget(struct class_names *names, uint64_t row) {
 
 /* ---- their order ----------------------------------------------------------------------------------------------- */
 
-static int compare(const void *a, const void *b, void *userdata) {
+static int class_names_compare(const void *a, const void *b, void *userdata) {
         const struct class_names *names = userdata;
 
-        return name_compare(text_at(names, *(const uint32_t *)a), text_at(names, *(const uint32_t *)b));
+        return name_compare(class_names_text_at(names, *(const uint32_t *)a),
+                            class_names_text_at(names, *(const uint32_t *)b));
 }
 
 int class_names_sort(struct class_names *names) {
@@ -123,7 +125,7 @@ int class_names_sort(struct class_names *names) {
         sorted = (void *)names->sorted.bytes;
         for (size_t i = 0; i < n; i++)
                 sorted[i] = (uint32_t)i;
-        r = indexing_sort(sorted, n, sizeof(*sorted), compare, names);
+        r = indexing_sort(sorted, n, sizeof(*sorted), class_names_compare, names);
         if (r < 0)
                 return r;
         for (size_t i = 0; i < n; i++)
@@ -132,7 +134,7 @@ int class_names_sort(struct class_names *names) {
 }
 
 const char *class_names_at(const struct class_names *names, size_t label) {
-        return text_at(names, ((const uint32_t *)(const void *)names->sorted.bytes)[label]);
+        return class_names_text_at(names, ((const uint32_t *)(const void *)names->sorted.bytes)[label]);
 }
 
 int32_t class_names_label(const struct class_names *names, uint64_t row) {

@@ -30,12 +30,12 @@ const char *file_paths_text(const struct file_paths *paths, uint64_t at) {
 
 /* ---- a path ---------------------------------------------------------------------------------------------------- */
 
-static int refuse(const char *path, size_t n, const char *what, struct why *why) {
+static int file_paths_refuse(const char *path, size_t n, const char *what, struct why *why) {
         return why_set(why, -EINVAL, "the path \"%.*s\" %s", n > 200 ? 200 : (int)n, path, what);
 }
 
 /* Appends one component to `into`. Returns false if it does not fit. */
-static bool append(char *into, size_t *n_into, const char *component, size_t n) {
+static bool file_paths_append(char *into, size_t *n_into, const char *component, size_t n) {
         if (*n_into + 1 + n >= PATH_MAX)
                 return false;
         if (*n_into > 0)
@@ -47,21 +47,22 @@ static bool append(char *into, size_t *n_into, const char *component, size_t n) 
 }
 
 /* Joins folder and path without "." and empty components: "./a//b" -> "a/b". */
-static int join(const char *listing, const char *path, size_t n, char *into, struct why *why) {
+static int file_paths_join(const char *listing, const char *path, size_t n, char *into, struct why *why) {
         const char *slash = strrchr(listing, '/'), *at = path, *end = path + n;
         size_t n_into = 0;
 
         into[0] = '\0';
-        if (slash && !append(into, &n_into, listing, (size_t)(slash - listing)))
-                return refuse(path, n, "is too long", why);
+        if (slash && !file_paths_append(into, &n_into, listing, (size_t)(slash - listing)))
+                return file_paths_refuse(path, n, "is too long", why);
         while (at < end) {
                 const char *next = memchr(at, '/', (size_t)(end - at));
                 size_t n_one = (size_t)((next ? next : end) - at);
 
                 if (n_one == 2 && at[0] == '.' && at[1] == '.')
-                        return refuse(path, n, "has \"..\" in it; a path stays within the dataset's folder", why);
-                if (n_one > 0 && !(n_one == 1 && at[0] == '.') && !append(into, &n_into, at, n_one))
-                        return refuse(path, n, "is too long", why);
+                        return file_paths_refuse(path, n, "has \"..\" in it; a path stays within the dataset's folder",
+                                                 why);
+                if (n_one > 0 && !(n_one == 1 && at[0] == '.') && !file_paths_append(into, &n_into, at, n_one))
+                        return file_paths_refuse(path, n, "is too long", why);
                 at += n_one + (next != NULL);
         }
         return 0;
@@ -76,14 +77,14 @@ int file_paths_add(struct file_paths *paths, const char *listing, const char *pa
         int r;
 
         if (n == 0 || memchr(path, '\0', n))
-                return refuse(path, n, "names no file", why);
+                return file_paths_refuse(path, n, "names no file", why);
         if (path[0] == '/')
-                return refuse(path, n, "is absolute; write it relative to the folder of the listing", why);
-        r = join(listing, path, n, joined, why);
+                return file_paths_refuse(path, n, "is absolute; write it relative to the folder of the listing", why);
+        r = file_paths_join(listing, path, n, joined, why);
         if (r < 0)
                 return r;
         if (path[n - 1] == '/' || joined[0] == '\0')
-                return refuse(path, n, "names no file", why);
+                return file_paths_refuse(path, n, "names no file", why);
         r = growing_append(&paths->texts, joined, strlen(joined) + 1);
         if (r < 0)
                 return why_set(why, r, "no memory for a path");
@@ -105,7 +106,7 @@ bool file_paths_exists(const struct file_paths *paths, uint64_t at, int root_fd)
 /* ---- the index ------------------------------------------------------------------------------------------------- */
 
 /* The place of this folder in the table, or the empty one where it belongs. */
-static struct file_paths_dir *place_of(const struct file_paths *paths, const char *dir, size_t n) {
+static struct file_paths_dir *file_paths_place_of(const struct file_paths *paths, const char *dir, size_t n) {
         struct file_paths_dir *table = (void *)paths->dirs.bytes;
         size_t mask = paths->dirs.n_bytes / sizeof(*table) - 1, at = keyed_hash(dir, n) & mask;
 
@@ -131,14 +132,14 @@ static int grow_table(struct file_paths *paths) {
         }
         for (size_t i = 0; i < n_places; i++)
                 if (old[i].idx_dir != 0)
-                        *place_of(paths, file_paths_text(paths, old[i].path), old[i].n_path) = old[i];
+                        *file_paths_place_of(paths, file_paths_text(paths, old[i].path), old[i].n_path) = old[i];
         growing_fini(&before);
         return 0;
 }
 
 /* The folder of a path, with its status: the index notices when files come or go there. */
-static int give_dir(struct file_paths *paths, uint64_t at, size_t n, int root_fd, struct index_builder *builder,
-                    uint32_t *ret_dir) {
+static int file_paths_give_dir(struct file_paths *paths, uint64_t at, size_t n, int root_fd,
+                               struct index_builder *builder, uint32_t *ret_dir) {
         char dir[PATH_MAX];
         struct file_paths_dir *place;
         struct stat status;
@@ -148,7 +149,7 @@ static int give_dir(struct file_paths *paths, uint64_t at, size_t n, int root_fd
                 return r;
         memcpy(dir, file_paths_text(paths, at), n);
         dir[n] = '\0';
-        place = place_of(paths, dir, n);
+        place = file_paths_place_of(paths, dir, n);
         if (place->idx_dir == 0) {
                 bool is_there = beneath_stat(root_fd, dir, &status) == 0 && S_ISDIR(status.st_mode);
 
@@ -170,7 +171,9 @@ int file_paths_miss(struct file_paths *paths, uint64_t at, int root_fd, struct i
         uint32_t idx_dir;
 
         *ret_is_missing = beneath_stat(root_fd, path, &status) < 0 && (errno == ENOENT || errno == ENOTDIR);
-        return *ret_is_missing && slash ? give_dir(paths, at, (size_t)(slash - path), root_fd, builder, &idx_dir) : 0;
+        return *ret_is_missing && slash
+                       ? file_paths_give_dir(paths, at, (size_t)(slash - path), root_fd, builder, &idx_dir)
+                       : 0;
 }
 
 int file_paths_give(struct file_paths *paths, uint64_t at, int root_fd, struct index_builder *builder,
@@ -179,7 +182,7 @@ int file_paths_give(struct file_paths *paths, uint64_t at, int root_fd, struct i
         struct index_row row = { .offset = 0 };
         struct stat status;
         uint32_t idx_dir = 0, flags = 0;
-        int r = slash ? give_dir(paths, at, (size_t)(slash - path), root_fd, builder, &idx_dir) : 0;
+        int r = slash ? file_paths_give_dir(paths, at, (size_t)(slash - path), root_fd, builder, &idx_dir) : 0;
 
         if (r < 0)
                 return r;

@@ -7,7 +7,7 @@
 
 #include "daemon/base/keyed_hash.h"
 #include "daemon/data/files/listed.h"
-#include "daemon/data/formats/listing/csv/scan.h"
+#include "daemon/data/formats/listing/csv/csv_scan.h"
 #include "daemon/data/index/indexing.h"
 #include "proto/base/cleanup.h"
 
@@ -26,25 +26,25 @@ void join_fini(struct join *join) {
 
 /* ---- the option ------------------------------------------------------------------------------------------------ */
 
-static int refuse_option(const char *option, struct why *why) {
+static int join_refuse_option(const char *option, struct why *why) {
         return why_set(why, -EINVAL,
                        "join = \"%s\": files and their columns were expected, as in \"labels.txt(id, class), "
                        "boxes.csv\", %u at most; the files lie in the folder of the dataset",
                        option, JOINS_MAX);
 }
 
-static bool is_blank(char byte) {
+static bool join_is_blank(char byte) {
         return byte == ' ' || byte == '\t';
 }
 
 /* Takes "FILE" or "FILE(COLUMN, ...)", and the comma after it. */
-static bool take_table(struct join *join, const char **at) {
+static bool join_take_table(struct join *join, const char **at) {
         struct joined *table = &join->tables[join->n];
         size_t n, n_file;
 
         *at += strspn(*at, " \t");
         n = n_file = strcspn(*at, ",(");
-        while (n_file > 0 && is_blank((*at)[n_file - 1]))
+        while (n_file > 0 && join_is_blank((*at)[n_file - 1]))
                 n_file--;
         if (n_file == 0 || n_file >= JOIN_NAME_MAX)
                 return false;
@@ -64,10 +64,10 @@ static bool take_table(struct join *join, const char **at) {
         return index_is_inner_path(table->file);
 }
 
-static int read_option(struct join *join, const char *option, struct why *why) {
+static int join_read_option(struct join *join, const char *option, struct why *why) {
         for (const char *at = option; *at;) {
-                if (join->n == JOINS_MAX || !take_table(join, &at))
-                        return refuse_option(option, why);
+                if (join->n == JOINS_MAX || !join_take_table(join, &at))
+                        return join_refuse_option(option, why);
                 join->n++;
         }
         return 0;
@@ -75,16 +75,16 @@ static int read_option(struct join *join, const char *option, struct why *why) {
 
 /* ---- a table --------------------------------------------------------------------------------------------------- */
 
-static const char *text_at(const struct joined *table, const struct growing *offsets, size_t idx) {
+static const char *join_text_at(const struct joined *table, const struct growing *offsets, size_t idx) {
         return (const char *)table->texts.bytes + ((const uint64_t *)(const void *)offsets->bytes)[idx];
 }
 
 static const char *key_at(const struct joined *table, uint64_t row) {
-        return text_at(table, &table->cells, row * table->n_columns);
+        return join_text_at(table, &table->cells, row * table->n_columns);
 }
 
 /* The place of the row with this key, or the empty one where it belongs. */
-static uint64_t *place_of(const struct joined *table, const char *key) {
+static uint64_t *join_place_of(const struct joined *table, const char *key) {
         uint64_t *places = (void *)table->places.bytes;
         size_t mask = table->places.n_bytes / sizeof(*places) - 1, at = keyed_hash(key, strlen(key)) & mask;
 
@@ -101,7 +101,7 @@ static int fill_places(struct joined *table, struct why *why) {
         if (growing_append(&table->places, NULL, n_places * sizeof(uint64_t)) < 0)
                 return why_set(why, -ENOMEM, "no memory for its keys");
         for (uint64_t row = 0; row < table->n_rows; row++) {
-                uint64_t *place = place_of(table, key_at(table, row));
+                uint64_t *place = join_place_of(table, key_at(table, row));
 
                 if (*place != 0)
                         return why_set(why, -EINVAL, "two rows have the key \"%s\"", key_at(table, row));
@@ -111,7 +111,7 @@ static int fill_places(struct joined *table, struct why *why) {
 }
 
 /* Adds the text of a cell, which is a name if `is_name`. */
-static int add_text(struct joined *table, const uint8_t *cell, size_t n_cell, bool is_name, struct why *why) {
+static int join_add_text(struct joined *table, const uint8_t *cell, size_t n_cell, bool is_name, struct why *why) {
         struct growing *offsets = is_name ? &table->column_names : &table->cells;
         uint64_t at = table->texts.n_bytes;
         size_t n = csv_text(cell, n_cell, NULL);
@@ -124,8 +124,8 @@ static int add_text(struct joined *table, const uint8_t *cell, size_t n_cell, bo
         return memchr(text, '\0', n) ? why_set(why, -EBADMSG, "a cell has a NUL in it") : 0;
 }
 
-static int take_row(struct joined *table, const uint8_t *row, size_t n_row, char delimiter, bool has_names,
-                    struct why *why) {
+static int join_take_row(struct joined *table, const uint8_t *row, size_t n_row, char delimiter, bool has_names,
+                         struct why *why) {
         struct csv_cell cell;
         size_t at = 0, n = 0;
 
@@ -133,11 +133,11 @@ static int take_row(struct joined *table, const uint8_t *row, size_t n_row, char
                 size_t n_cell = cell.n_bytes;
                 int r;
 
-                for (; has_names && n_cell > 0 && is_blank((char)row[cell.begin]); n_cell--)
+                for (; has_names && n_cell > 0 && join_is_blank((char)row[cell.begin]); n_cell--)
                         cell.begin++;
-                while (has_names && n_cell > 0 && is_blank((char)row[cell.begin + n_cell - 1]))
+                while (has_names && n_cell > 0 && join_is_blank((char)row[cell.begin + n_cell - 1]))
                         n_cell--;
-                r = add_text(table, row + cell.begin, n_cell, has_names, why);
+                r = join_add_text(table, row + cell.begin, n_cell, has_names, why);
                 if (r < 0)
                         return r;
                 n++;
@@ -151,20 +151,20 @@ static int take_row(struct joined *table, const uint8_t *row, size_t n_row, char
         return 0;
 }
 
-static int take_rows(struct joined *table, const uint8_t *bytes, size_t n_bytes, char delimiter, uint64_t *line,
-                     struct why *why) {
+static int join_take_rows(struct joined *table, const uint8_t *bytes, size_t n_bytes, char delimiter, uint64_t *line,
+                          struct why *why) {
         size_t at = n_bytes >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
         int r = 0;
 
         if (table->names[0])
-                r = take_row(table, (const uint8_t *)table->names, strlen(table->names), ',', true, why);
+                r = join_take_row(table, (const uint8_t *)table->names, strlen(table->names), ',', true, why);
         while (r == 0 && at < n_bytes) {
                 size_t n_row = 0, n_with_end = 0;
                 uint64_t n_lines = 0;
 
                 r = csv_find_row(bytes + at, n_bytes - at, true, delimiter, &n_row, &n_with_end, &n_lines, why);
                 if (r == 0 && n_row > 0)
-                        r = take_row(table, bytes + at, n_row, delimiter, table->n_columns == 0, why);
+                        r = join_take_row(table, bytes + at, n_row, delimiter, table->n_columns == 0, why);
                 at += n_with_end;
                 if (r == 0)
                         *line += n_lines;
@@ -172,8 +172,8 @@ static int take_rows(struct joined *table, const uint8_t *bytes, size_t n_bytes,
         return r;
 }
 
-static int read_file(struct joined *table, char delimiter, int root_fd, const char *root, int64_t *settled_ns,
-                     struct why *why) {
+static int join_read_file(struct joined *table, char delimiter, int root_fd, const char *root, int64_t *settled_ns,
+                          struct why *why) {
         struct stat status;
         _cleanup_(closep) int fd = listed_open(root_fd, root, table->file, settled_ns, &status, why);
         _cleanup_(growing_fini) struct growing text = { 0 };
@@ -191,7 +191,7 @@ static int read_file(struct joined *table, char delimiter, int root_fd, const ch
                 r = indexing_read_at(fd, text.bytes, (size_t)status.st_size, 0);
         if (r < 0)
                 return why_errno(why, r, "%s/%s", root, table->file);
-        r = take_rows(table, text.bytes, (size_t)status.st_size, delimiter, &line, &detail);
+        r = join_take_rows(table, text.bytes, (size_t)status.st_size, delimiter, &line, &detail);
         if (r < 0)
                 return why_set(why, r, "%s/%s: line %llu: %s", root, table->file, (unsigned long long)line,
                                detail.text);
@@ -202,15 +202,15 @@ static int read_file(struct joined *table, char delimiter, int root_fd, const ch
 int join_open(struct join *join, const char *option, char delimiter, bool is_by_name, int root_fd, const char *root,
               struct why *why) {
         int64_t settled_ns = 0;
-        int r = option ? read_option(join, option, why) : 0;
+        int r = option ? join_read_option(join, option, why) : 0;
 
         for (size_t i = 0; i < join->n && r == 0; i++) {
                 const char *name = join->tables[i].file;
                 size_t n = strlen(name);
                 bool is_tsv = n > 4 && strcasecmp(name + n - 4, ".tsv") == 0;
 
-                r = read_file(&join->tables[i], is_by_name ? (is_tsv ? '\t' : ',') : delimiter, root_fd, root,
-                              &settled_ns, why);
+                r = join_read_file(&join->tables[i], is_by_name ? (is_tsv ? '\t' : ',') : delimiter, root_fd, root,
+                                   &settled_ns, why);
         }
         return r;
 }
@@ -218,8 +218,8 @@ int join_open(struct join *join, const char *option, char delimiter, bool is_by_
 /* ---- records --------------------------------------------------------------------------------------------------- */
 
 /* A key that is not read would be the same for all records. */
-static int refuse_key(const struct joined *joined, const struct record_table *table, const struct table_column *key,
-                      struct why *why) {
+static int join_refuse_key(const struct joined *joined, const struct record_table *table,
+                           const struct table_column *key, struct why *why) {
         struct refusal one = { 0 };
 
         while (refusals_next(table->refusals, &one) && strcmp(one.name, key->name) != 0)
@@ -233,7 +233,7 @@ static int bind_one(struct joined *joined, struct record_table *table, struct wh
         if (!joined->columns)
                 return why_set(why, -ENOMEM, "no memory for its columns");
         for (size_t i = 0; i < joined->n_columns; i++) {
-                const char *name = text_at(joined, &joined->column_names, i);
+                const char *name = join_text_at(joined, &joined->column_names, i);
                 struct table_column *column = columns_find(&table->columns, name, strlen(name));
                 int r = 0;
 
@@ -242,7 +242,7 @@ static int bind_one(struct joined *joined, struct record_table *table, struct wh
                                        "the first column of %s, \"%s\", is in none of the tables before it",
                                        joined->file, name);
                 if (i == 0 && column->is_left_out)
-                        return refuse_key(joined, table, column, why);
+                        return join_refuse_key(joined, table, column, why);
                 if (i > 0 && column)
                         return why_set(why, -EINVAL, "%s has a column \"%s\", as a table before it; rename one",
                                        joined->file, name);
@@ -276,12 +276,12 @@ static int join_one(const struct joined *joined, struct record_table *table, str
 
         if (!key)
                 return why_set(why, -ENOMEM, "no memory for a key");
-        row = *place_of(joined, key);
+        row = *join_place_of(joined, key);
         if (row == 0)
                 return why_set(why, -EINVAL, "%s has no row for the %s \"%s\"", joined->file, joined->columns[0]->name,
                                key);
         for (size_t i = 1; i < joined->n_columns; i++) {
-                const char *text = text_at(joined, &joined->cells, (row - 1) * joined->n_columns + i);
+                const char *text = join_text_at(joined, &joined->cells, (row - 1) * joined->n_columns + i);
                 int r = table_keep_text(table, joined->columns[i], text, strlen(text), why);
 
                 if (r < 0)

@@ -7,7 +7,7 @@
  * index is made. One thread. */
 #pragma once
 
-#include "daemon/data/formats/listing/table.h"
+#include "daemon/data/formats/listing/listing_table.h"
 
 #define JOINS_MAX         8u
 #define JOIN_FILE_MAX     (1u << 30) /* bytes */

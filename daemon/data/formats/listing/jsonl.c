@@ -23,7 +23,7 @@ struct json_line {
 };
 
 /* Unescapes a string that was scanned. Its memory is kept for the next one. */
-static int unescape(struct json_line *line, const struct json_token *token) {
+static int jsonl_unescape(struct json_line *line, const struct json_token *token) {
         struct growing *text = &line->table->text;
 
         if (growing_reserve(text, token->n_bytes) < 0)
@@ -32,32 +32,32 @@ static int unescape(struct json_line *line, const struct json_token *token) {
 }
 
 /* The column of a member, by its name in quotes. */
-static int find_column(struct json_line *line, struct json_token *name, struct table_column **ret_column) {
+static int jsonl_find_column(struct json_line *line, struct json_token *name, struct table_column **ret_column) {
         const struct growing *text = &line->table->text;
         int r;
 
         if (!name->has_escapes)
                 return table_find_column(line->table, (const char *)name->bytes + 1, name->n_bytes - 2, ret_column,
                                          &line->why);
-        r = unescape(line, name);
+        r = jsonl_unescape(line, name);
         return r < 0 ? r
                      : table_find_column(line->table, (const char *)text->bytes, text->n_bytes, ret_column, &line->why);
 }
 
-static int take_string(struct json_line *line, struct table_column *column, const struct json_token *token,
-                       struct table_cell *cell) {
+static int jsonl_take_string(struct json_line *line, struct table_column *column, const struct json_token *token,
+                             struct table_cell *cell) {
         const struct growing *text = &line->table->text;
         int r;
 
         cell->kind = CELL_TEXT;
         if (!column->is_path && !column->is_part && !column->is_label)
                 return 0;
-        r = unescape(line, token);
+        r = jsonl_unescape(line, token);
         return r < 0 ? r : table_note_text(line->table, column, (const char *)text->bytes, text->n_bytes, &line->why);
 }
 
-static int take_array(struct json_line *line, struct table_column *column, const struct json_token *token,
-                      struct table_cell *cell) {
+static int jsonl_take_array(struct json_line *line, struct table_column *column, const struct json_token *token,
+                            struct table_cell *cell) {
         struct json_numbers numbers;
         uint64_t n, n_text_bytes;
         int r = json_numbers_measure(token->bytes, token->n_bytes, &numbers, NULL); /* most arrays of text end here */
@@ -75,8 +75,8 @@ static int take_array(struct json_line *line, struct table_column *column, const
         return 0;
 }
 
-static int take_value(struct json_line *line, struct table_column *column, const struct json_token *token,
-                      struct table_cell *cell) {
+static int jsonl_take_value(struct json_line *line, struct table_column *column, const struct json_token *token,
+                            struct table_cell *cell) {
         if (column->is_raw) {
                 cell->kind = CELL_OTHER;
                 return 0;
@@ -96,16 +96,17 @@ static int take_value(struct json_line *line, struct table_column *column, const
                 cell->kind = CELL_FLOAT;
                 return json_float_read(token->bytes, token->n_bytes, &cell->number, &line->why);
         case JSON_STRING:
-                return take_string(line, column, token, cell);
+                return jsonl_take_string(line, column, token, cell);
         case JSON_ARRAY:
-                return take_array(line, column, token, cell);
+                return jsonl_take_array(line, column, token, cell);
         default:
                 cell->kind = CELL_OTHER;
                 return 0;
         }
 }
 
-static int refuse_number(struct json_line *line, const struct table_column *column, const struct json_token *token) {
+static int jsonl_refuse_number(struct json_line *line, const struct table_column *column,
+                               const struct json_token *token) {
         const struct why detail = line->why;
         const char *instead = token->kind == JSON_INTEGER ? "write it as a string"
                               : token->kind == JSON_FLOAT ? "write null where a value is missing"
@@ -115,21 +116,21 @@ static int refuse_number(struct json_line *line, const struct table_column *colu
                        column->name, detail.text, instead, column->name);
 }
 
-static int take_member(struct json_line *line, struct json_token *name, const struct json_token *token) {
+static int jsonl_take_member(struct json_line *line, struct json_token *name, const struct json_token *token) {
         struct text_listing *listing = &line->table->listing;
         struct table_cell cell = { .begin = (uint32_t)(token->bytes - line->bytes),
                                    .n_bytes = (uint32_t)token->n_bytes & 0xfffffffu };
         struct table_column *column = NULL;
-        int r = find_column(line, name, &column);
+        int r = jsonl_find_column(line, name, &column);
 
         if (r == 0 && column->is_left_out)
                 return 0;
         if (r == 0)
-                r = take_value(line, column, token, &cell);
+                r = jsonl_take_value(line, column, token, &cell);
         if (r == 0 && column->is_part && cell.kind >= CELL_INTEGER && cell.kind <= CELL_FLOAT)
                 r = table_note_number(line->table, column, token->bytes, token->n_bytes, &line->why);
         if (r == -ERANGE && column)
-                return table_leave_out(line->table, column, refuse_number(line, column, token), &line->why);
+                return table_leave_out(line->table, column, jsonl_refuse_number(line, column, token), &line->why);
         if (r < 0) {
                 struct why detail = line->why;
 
@@ -141,7 +142,7 @@ static int take_member(struct json_line *line, struct json_token *name, const st
         return r < 0 ? why_set(&line->why, r, "no memory for its values") : 0;
 }
 
-static int take_object(struct json_line *line) {
+static int jsonl_take_object(struct json_line *line) {
         struct json_scan scan;
         struct json_token name, value;
         int r;
@@ -157,12 +158,12 @@ static int take_object(struct json_line *line) {
                         break;
                 r = json_value(&scan, &value, &line->why);
                 if (r == 0)
-                        r = take_member(line, &name, &value);
+                        r = jsonl_take_member(line, &name, &value);
         }
         return r < 0 ? r : json_next(&scan, &name, &line->why);
 }
 
-static bool is_blank(const uint8_t *bytes, size_t n) {
+static bool jsonl_is_blank(const uint8_t *bytes, size_t n) {
         for (size_t i = 0; i < n; i++)
                 if (bytes[i] != ' ' && bytes[i] != '\t' && bytes[i] != '\r')
                         return false;
@@ -172,20 +173,20 @@ static bool is_blank(const uint8_t *bytes, size_t n) {
 /* ---- objects, one a line --------------------------------------------------------------------------------------- */
 
 /* The object in line->bytes, which begin at `offset` of the file, is the next sample. */
-static int take_sample(struct json_line *line, uint64_t offset) {
+static int jsonl_take_sample(struct json_line *line, uint64_t offset) {
         struct text_listing *listing = &line->table->listing;
         int r;
 
         if (columns_begin_row(&line->table->columns, offset) < 0)
                 return listing_no_memory(listing, -ENOMEM);
         listing->n_samples++;
-        r = take_object(line);
+        r = jsonl_take_object(line);
         if (r == 0)
                 r = table_end_record(line->table, &line->why);
         return r < 0 ? listing_refuse(listing, listing->window.n_lines, r, &line->why) : listing_look_up(listing, 0);
 }
 
-static int read_lines(struct json_line *line) {
+static int jsonl_read_lines(struct json_line *line) {
         struct text_listing *listing = &line->table->listing;
         int r = 0;
 
@@ -197,8 +198,8 @@ static int read_lines(struct json_line *line) {
                         return listing_refuse(listing, 0, r, &line->why);
                 if (r == TEXT_WINDOW_END)
                         return 0;
-                if (!is_blank(line->bytes, line->n_bytes))
-                        r = take_sample(line, offset);
+                if (!jsonl_is_blank(line->bytes, line->n_bytes))
+                        r = jsonl_take_sample(line, offset);
         }
         return r;
 }
@@ -209,7 +210,7 @@ static int read_lines(struct json_line *line) {
 
 /* The next byte that is not blank, which stays; NO_BYTE at the end of the file. Counts lines. Returns it or an errno.
  */
-static int next_byte(struct json_line *line) {
+static int jsonl_next_byte(struct json_line *line) {
         struct text_window *window = &line->table->listing.window;
 
         for (;;) {
@@ -253,7 +254,7 @@ static int measure_value(struct json_line *line, size_t *ret_n) {
         }
 }
 
-static int take_element(struct json_line *line) {
+static int jsonl_take_element(struct json_line *line) {
         struct text_listing *listing = &line->table->listing;
         struct text_window *window = &listing->window;
         int r = measure_value(line, &line->n_bytes);
@@ -261,7 +262,7 @@ static int take_element(struct json_line *line) {
         if (r < 0)
                 return listing_refuse(listing, window->n_lines, r, &line->why);
         line->bytes = window->bytes + window->at;
-        r = take_sample(line, window->offset + window->at);
+        r = jsonl_take_sample(line, window->offset + window->at);
         for (size_t i = 0; i < line->n_bytes; i++)
                 window->n_lines += line->bytes[i] == '\n';
         window->at += line->n_bytes;
@@ -283,32 +284,32 @@ static int refuse_array(struct json_line *line, int found, const char *expected)
 }
 
 /* [{...}, {...}]: what many programs write as .json. */
-static int read_array(struct json_line *line) {
+static int jsonl_read_array(struct json_line *line) {
         struct text_window *window = &line->table->listing.window;
         int byte;
 
         window->at++;
-        byte = next_byte(line);
+        byte = jsonl_next_byte(line);
         while (byte != ']') {
                 int r;
 
                 if (byte < 0 || byte == NO_BYTE)
                         return refuse_array(line, byte, "an object {...} or \"]\"");
-                r = take_element(line);
+                r = jsonl_take_element(line);
                 if (r < 0)
                         return r;
-                byte = next_byte(line);
+                byte = jsonl_next_byte(line);
                 if (byte != ',' && byte != ']')
                         return refuse_array(line, byte, "\",\" or \"]\" after an object");
                 if (byte == ',') {
                         window->at++;
-                        byte = next_byte(line);
+                        byte = jsonl_next_byte(line);
                         if (byte == ']')
                                 return refuse_array(line, byte, "an object {...}");
                 }
         }
         window->at++;
-        byte = next_byte(line);
+        byte = jsonl_next_byte(line);
         return byte == NO_BYTE ? 0 : refuse_array(line, byte, "the end of the file");
 }
 
@@ -317,19 +318,19 @@ static int read_objects(struct text_listing *listing, void *userdata) {
         int byte;
 
         if (listing->is_inside)
-                return read_lines(&line);
-        byte = next_byte(&line);
+                return jsonl_read_lines(&line);
+        byte = jsonl_next_byte(&line);
         if (byte < 0)
                 return listing_refuse(listing, 0, byte, &line.why);
         if (byte != '[')
-                return read_lines(&line);
+                return jsonl_read_lines(&line);
         listing->window.n_lines++; /* from 1, as they are shown */
-        return read_array(&line);
+        return jsonl_read_array(&line);
 }
 
 /* ---- in parts -------------------------------------------------------------------------------------------------- */
 
-static struct text_listing *make_part(const void *userdata) {
+static struct text_listing *jsonl_make_part(const void *userdata) {
         struct record_table *part = calloc(1, sizeof(*part));
 
         if (!part || table_part_init(part, userdata) == 0)
@@ -339,25 +340,25 @@ static struct text_listing *make_part(const void *userdata) {
         return NULL;
 }
 
-static void free_part(struct text_listing *part) {
+static void jsonl_free_part(struct text_listing *part) {
         table_fini((struct record_table *)(void *)part);
         free(part);
 }
 
-static void clear_part(struct text_listing *part) {
+static void jsonl_clear_part(struct text_listing *part) {
         table_part_clear((struct record_table *)(void *)part);
 }
 
-static int take_part(void *userdata, struct text_listing *part, uint64_t line_base) {
+static int jsonl_take_part(void *userdata, struct text_listing *part, uint64_t line_base) {
         return table_part_take(userdata, (const struct record_table *)(const void *)part, line_base);
 }
 
 static const struct listing_parts PARTS = {
-        .make = make_part,
-        .free = free_part,
-        .clear = clear_part,
+        .make = jsonl_make_part,
+        .free = jsonl_free_part,
+        .clear = jsonl_clear_part,
         .read = read_objects,
-        .take = take_part,
+        .take = jsonl_take_part,
 };
 
 /* ---- the format ------------------------------------------------------------------------------------------------ */
@@ -384,7 +385,7 @@ static const struct shards_kind SHARDS = {
         .is_else_taken = is_json
 };
 
-static size_t skip_blanks(const uint8_t *bytes, size_t at, size_t n_bytes) {
+static size_t jsonl_skip_blanks(const uint8_t *bytes, size_t at, size_t n_bytes) {
         while (at < n_bytes && bytes[at] && strchr(" \t\r\n", bytes[at]))
                 at++;
         return at;
@@ -392,14 +393,14 @@ static size_t skip_blanks(const uint8_t *bytes, size_t at, size_t n_bytes) {
 
 /* Is the first line an object, as far as it is there, or is there an array of objects? */
 static bool begins_with_object(const uint8_t *bytes, size_t n_bytes) {
-        size_t at = skip_blanks(bytes, n_bytes >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0 ? 3 : 0, n_bytes);
+        size_t at = jsonl_skip_blanks(bytes, n_bytes >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0 ? 3 : 0, n_bytes);
         struct json_scan scan = { .bytes = NULL };
         struct json_token token;
         const uint8_t *end;
         int r;
 
         if (at < n_bytes && bytes[at] == '[') {
-                at = skip_blanks(bytes, at + 1, n_bytes);
+                at = jsonl_skip_blanks(bytes, at + 1, n_bytes);
                 return at < n_bytes && bytes[at] == '{';
         }
         end = memchr(bytes + at, '\n', n_bytes - at);

@@ -78,7 +78,7 @@ int listing_begin_file(struct text_listing *listing, const char *name, const str
         return r < 0 ? listing_no_memory(listing, r) : 0;
 }
 
-static int read_file(struct text_listing *listing, const char *name, listing_read read, void *userdata) {
+static int listing_read_file(struct text_listing *listing, const char *name, listing_read read, void *userdata) {
         _cleanup_(closep) int fd = -1;
         struct stat status;
         struct why detail;
@@ -107,7 +107,7 @@ int listing_walk(struct text_listing *listing, const struct shards_kind *kind, l
                 r = parts_walk(listing, parts, userdata);
         else
                 for (size_t i = 0; i < listing->found.n && r == 0; i++)
-                        r = read_file(listing, listing->found.names[i], read, userdata);
+                        r = listing_read_file(listing, listing->found.names[i], read, userdata);
         if (r == 0 && listing->n_samples == 0)
                 return why_set(listing->why, -ENOENT, "%s/%s%s: there is no sample in it", listing->files->root,
                                listing->found.names[0], listing->found.n > 1 ? " and the other files" : "");
@@ -123,7 +123,7 @@ bool listing_has_ending(const char *name, const char *ending) {
 /* ---- is it? ---------------------------------------------------------------------------------------------------- */
 
 /* What lies beside the files of many a dataset. */
-static bool is_bystander(const char *name) {
+static bool listing_is_bystander(const char *name) {
         return name[0] == '.' || strncmp(name, "README", 6) == 0 || strncmp(name, "LICENSE", 7) == 0 ||
                listing_has_ending(name, ".md") || listing_has_ending(name, ".index");
 }
@@ -131,7 +131,7 @@ static bool is_bystander(const char *name) {
 static int look_for_others(void *userdata, const struct dirent *entry) {
         bool (*const *is_taken)(const char *name) = userdata;
 
-        return !(*is_taken)(entry->d_name) && !is_bystander(entry->d_name);
+        return !(*is_taken)(entry->d_name) && !listing_is_bystander(entry->d_name);
 }
 
 bool listing_begins_as_text(const uint8_t *bytes, size_t n_bytes) {

@@ -30,7 +30,7 @@ struct parts_pass {
 
 /* ---- in any thread: a part ------------------------------------------------------------------------------------- */
 
-static int open_file(void *userdata, size_t idx, int64_t *settled_ns, struct stat *ret_status, struct why *why) {
+static int parts_open_file(void *userdata, size_t idx, int64_t *settled_ns, struct stat *ret_status, struct why *why) {
         const struct parts_pass *pass = userdata;
         const struct text_listing *listing = pass->listing;
 
@@ -39,7 +39,7 @@ static int open_file(void *userdata, size_t idx, int64_t *settled_ns, struct sta
 }
 
 /* Its window on a piece, with the byte before it; the memory of the last one stays. */
-static int begin_window(const struct parts_pass *pass, struct text_listing *part, const struct cut *cut) {
+static int parts_begin_window(const struct parts_pass *pass, struct text_listing *part, const struct cut *cut) {
         struct text_window *window = &part->window;
         struct why why;
 
@@ -58,7 +58,8 @@ static int begin_window(const struct parts_pass *pass, struct text_listing *part
         return pass->parts->find ? text_window_read_on(window, &why) : text_window_find_line(window, &why);
 }
 
-static int read_part(const struct parts_pass *pass, struct part_slot *slot, struct cuts *cuts, const struct cut *cut) {
+static int parts_read_part(const struct parts_pass *pass, struct part_slot *slot, struct cuts *cuts,
+                           const struct cut *cut) {
         const struct text_listing *listing = pass->listing;
         struct text_listing *part = slot->part;
         const struct stat none = { 0 };
@@ -73,7 +74,7 @@ static int read_part(const struct parts_pass *pass, struct part_slot *slot, stru
         growing_clear(&part->listed);
         r = listing_begin_file(part, listing->found.names[cut->idx_file], &none);
         if (r == 0)
-                r = begin_window(pass, part, cut);
+                r = parts_begin_window(pass, part, cut);
         part->window.n_read = MORE_BYTES;
         if (r == 0 && pass->parts->find)
                 r = pass->parts->find(part, cuts, cut);
@@ -92,7 +93,7 @@ static void look(void *userdata, struct cuts *cuts, const struct cut *cut) {
         if (!slot->part)
                 slot->part = pass->parts->make(pass->userdata);
         if (slot->part)
-                slot->is_read = read_part(pass, slot, cuts, cut) == 0;
+                slot->is_read = parts_read_part(pass, slot, cuts, cut) == 0;
 }
 
 /* ---- the caller's thread --------------------------------------------------------------------------------------- */
@@ -121,7 +122,7 @@ static int read_directly(struct parts_pass *pass, uint64_t stop) {
         return r;
 }
 
-static int take_part(struct parts_pass *pass, struct part_slot *slot) {
+static int parts_take_part(struct parts_pass *pass, struct part_slot *slot) {
         struct text_listing *listing = pass->listing;
         uint64_t base = slot->begin > 0 ? listing->window.n_lines - 1 : 0;
         int r = pass->parts->take(pass->userdata, slot->part, base);
@@ -143,7 +144,7 @@ static int take_pieces(struct parts_pass *pass) {
                 struct part_slot *slot = &pass->slots[cut.idx_slot];
 
                 if (pass->file.at < cut.end) { /* else a record reaches over all of it */
-                        r = slot->is_read && slot->begin == pass->file.at ? take_part(pass, slot) : PARTS_AGAIN;
+                        r = slot->is_read && slot->begin == pass->file.at ? parts_take_part(pass, slot) : PARTS_AGAIN;
                         if (r == PARTS_AGAIN)
                                 r = read_directly(pass, cut.end);
                 }
@@ -154,7 +155,7 @@ static int take_pieces(struct parts_pass *pass) {
 
 /* What the first file begins with is read without parts: the names of columns are known then, and a small file needs no
  * threads. */
-static int read_begin(struct parts_pass *pass) {
+static int parts_read_begin(struct parts_pass *pass) {
         bool is_small = pass->file.n_bytes <= CUTS_LIMITS.cut_bytes;
         int r = read_directly(pass, is_small ? 0 : CUTS_LIMITS.cut_bytes);
 
@@ -163,7 +164,7 @@ static int read_begin(struct parts_pass *pass) {
         return r;
 }
 
-static int read_file(struct parts_pass *pass, size_t idx) {
+static int parts_read_file(struct parts_pass *pass, size_t idx) {
         struct text_listing *listing = pass->listing;
         struct stat status;
         int r = cuts_file(pass->cuts, idx, &pass->file.fd, &status, listing->why);
@@ -175,7 +176,7 @@ static int read_file(struct parts_pass *pass, size_t idx) {
         pass->file.n_bytes = (uint64_t)status.st_size;
         pass->file.at = listing->window.offset = listing->window.at = 0;
         if (idx == 0)
-                r = read_begin(pass);
+                r = parts_read_begin(pass);
         else if (pass->file.n_bytes == 0)
                 r = read_directly(pass, 0);
         return r < 0 ? r : take_pieces(pass);
@@ -187,7 +188,7 @@ int parts_walk(struct text_listing *listing, const struct listing_parts *parts, 
 
         if (pass) {
                 const struct cuts_work work = {
-                        .files = { .n = listing->found.n, .open = open_file, .userdata = pass },
+                        .files = { .n = listing->found.n, .open = parts_open_file, .userdata = pass },
                         .look = look,
                         .userdata = pass,
                 };
@@ -198,7 +199,7 @@ int parts_walk(struct text_listing *listing, const struct listing_parts *parts, 
         if (r < 0)
                 r = listing_no_memory(listing, r);
         for (size_t i = 0; r == 0 && i < listing->found.n; i++)
-                r = read_file(pass, i);
+                r = parts_read_file(pass, i);
         if (pass) {
                 cuts_free(pass->cuts);
                 for (size_t i = 0; i < CUTS_SLOTS; i++)

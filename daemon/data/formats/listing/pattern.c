@@ -7,14 +7,14 @@
 
 /* ---- parsing --------------------------------------------------------------------------------------------------- */
 
-static int refuse(const char *text, const char *what, struct why *why) {
+static int pattern_refuse(const char *text, const char *what, struct why *why) {
         return why_set(why, -EINVAL,
                        "pattern = \"%s\": %s; a pattern is a path below the folder, such as \"{class}/{name}.jpg\", "
                        "\"{class:**}/*.jpg\"",
                        text, what);
 }
 
-static bool has_name(const struct pattern *pattern, const char *name) {
+static bool pattern_has_name(const struct pattern *pattern, const char *name) {
         for (size_t i = 0; i < pattern->n; i++)
                 if (!pattern->parts[i].literal && strcmp(pattern->parts[i].name, name) == 0)
                         return true;
@@ -36,13 +36,13 @@ static const char *take_braces(const struct pattern *pattern, const char **at, s
         if (n == 0 || n >= SCHEMA_NAME_MAX || memchr(begin, '{', n))
                 return "a name in braces has 1 to 31 bytes";
         memcpy(part->name, begin, n);
-        if (has_name(pattern, part->name))
+        if (pattern_has_name(pattern, part->name))
                 return "a name comes twice";
         *at = end + 1;
         return NULL;
 }
 
-static const char *take_part(const struct pattern *pattern, const char **at, struct pattern_part *part) {
+static const char *pattern_take_part(const struct pattern *pattern, const char **at, struct pattern_part *part) {
         if (**at == '{')
                 return take_braces(pattern, at, part);
         if (**at == '}')
@@ -62,23 +62,23 @@ int pattern_parse(const char *text, struct pattern *ret_pattern, struct why *why
         struct pattern pattern = { .n = 0 };
 
         if (text[0] == '/')
-                return refuse(text, "it begins with a slash", why);
+                return pattern_refuse(text, "it begins with a slash", why);
         for (const char *at = text; *at;) {
                 struct pattern_part part = { .literal = NULL };
                 const char *wrong = pattern.n == PATTERN_PARTS_MAX ? "it has too many parts"
-                                                                   : take_part(&pattern, &at, &part);
+                                                                   : pattern_take_part(&pattern, &at, &part);
 
                 if (!wrong && !part.literal && pattern.n > 0 && !pattern.parts[pattern.n - 1].literal)
                         wrong = "a text is needed between two names";
                 if (wrong)
-                        return refuse(text, wrong, why);
+                        return pattern_refuse(text, wrong, why);
                 for (size_t i = 0; i < part.n_literal; i++)
                         pattern.n_slashes += part.literal[i] == '/';
                 pattern.has_slashes |= part.has_slashes;
                 pattern.parts[pattern.n++] = part;
         }
         if (pattern.n == 0)
-                return refuse(text, "it is empty", why);
+                return pattern_refuse(text, "it is empty", why);
         *ret_pattern = pattern;
         return 0;
 }

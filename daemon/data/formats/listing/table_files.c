@@ -18,17 +18,17 @@ void table_files_fini(struct table_files_set *set) {
 
 /* ---- the option ------------------------------------------------------------------------------------------------ */
 
-static bool is_blank(char byte) {
+static bool table_files_is_blank(char byte) {
         return byte == ' ' || byte == '\t';
 }
 
 /* Takes the next name of a list "a, b=c" up to one of `ends`, without the blanks around it. False: none. */
-static bool take_name(const char **at, const char *ends, char name[SCHEMA_NAME_MAX]) {
+static bool table_files_take_name(const char **at, const char *ends, char name[SCHEMA_NAME_MAX]) {
         size_t n;
 
         *at += strspn(*at, " \t");
         n = strcspn(*at, ends);
-        while (n > 0 && is_blank((*at)[n - 1]))
+        while (n > 0 && table_files_is_blank((*at)[n - 1]))
                 n--;
         if (n == 0)
                 return false;
@@ -38,7 +38,7 @@ static bool take_name(const char **at, const char *ends, char name[SCHEMA_NAME_M
 }
 
 /* Takes "masks/{id}.png", of n bytes. */
-static bool take_parts(struct table_files *files, const char *text, size_t n) {
+static bool table_files_take_parts(struct table_files *files, const char *text, size_t n) {
         const char *end = text + n;
 
         for (;;) {
@@ -68,45 +68,45 @@ static bool take_source(struct table_files *files, const char **at) {
         *at += strspn(*at, " \t");
         n = strcspn(*at, ",");
         if (!memchr(*at, '{', n))
-                return take_name(at, ",=", files->column) && **at != '=';
+                return table_files_take_name(at, ",=", files->column) && **at != '=';
         files->column[0] = '\0';
-        if (!take_parts(files, *at, n))
+        if (!table_files_take_parts(files, *at, n))
                 return false;
         for (struct table_files_part *last = &files->parts[files->n_parts - 1];
-             last->n_literal > 0 && is_blank(last->literal[last->n_literal - 1]);)
+             last->n_literal > 0 && table_files_is_blank(last->literal[last->n_literal - 1]);)
                 last->n_literal--;
         *at += n;
         return true;
 }
 
-static int refuse_option(const char *option, struct why *why) {
+static int table_files_refuse_option(const char *option, struct why *why) {
         return why_set(why, -EINVAL,
                        "files = \"%s\": names of fields and of columns were expected, as in \"image=path, "
                        "mask?=masks/{id}.png\", %u at most, and no field twice",
                        option, TABLE_FILES_MAX);
 }
 
-static int read_option(struct table_files_set *set, const char *option, struct why *why) {
+static int table_files_read_option(struct table_files_set *set, const char *option, struct why *why) {
         for (const char *at = option; *at;) {
                 struct table_files *files = &set->items[set->n];
 
-                if (set->n == TABLE_FILES_MAX || !take_name(&at, ",=?", files->field))
-                        return refuse_option(option, why);
+                if (set->n == TABLE_FILES_MAX || !table_files_take_name(&at, ",=?", files->field))
+                        return table_files_refuse_option(option, why);
                 set->n++;
                 strcpy(files->column, files->field);
                 files->is_optional = *at == '?';
                 at += files->is_optional;
                 at += strspn(at, " \t");
                 if (*at && *at != ',' && *at != '=')
-                        return refuse_option(option, why);
+                        return table_files_refuse_option(option, why);
                 if (*at == '=') {
                         at++;
                         if (!take_source(files, &at))
-                                return refuse_option(option, why);
+                                return table_files_refuse_option(option, why);
                 }
                 for (size_t i = 0; i + 1 < set->n; i++)
                         if (strcmp(set->items[i].field, files->field) == 0)
-                                return refuse_option(option, why);
+                                return table_files_refuse_option(option, why);
                 at += *at == ',';
         }
         return 0;
@@ -114,7 +114,7 @@ static int read_option(struct table_files_set *set, const char *option, struct w
 
 int table_files_init(struct table_files_set *set, const char *option, struct why *why) {
         if (option)
-                return read_option(set, option, why);
+                return table_files_read_option(set, option, why);
         strcpy(set->items[0].column, "file_name");
         strcpy(set->items[1].column, "audio_filepath");
         set->items[0].is_guess = set->items[1].is_guess = true;
@@ -182,7 +182,7 @@ void table_files_forget_path(struct table_files_set *set, const struct table_col
         }
 }
 
-static int append(char *path, size_t *n_path, const void *bytes, size_t n, struct why *why) {
+static int table_files_append(char *path, size_t *n_path, const void *bytes, size_t n, struct why *why) {
         if (n >= PATH_MAX - *n_path)
                 return why_set(why, -EINVAL, "the path \"%.*s...\" is too long", *n_path > 200 ? 200 : (int)*n_path,
                                path);
@@ -198,12 +198,12 @@ static int end_one(struct table_files *files, uint64_t row, const char *listing,
 
         for (size_t i = 0; i < files->n_parts; i++) {
                 const struct table_files_part *part = &files->parts[i];
-                int r = append(path, &n, part->literal, part->n_literal, why);
+                int r = table_files_append(path, &n, part->literal, part->n_literal, why);
 
                 if (r == 0 && part->name[0]) {
                         if (!part->column || part->column->part_row != row + 1)
                                 return 0;
-                        r = append(path, &n, part->column->part.bytes, part->column->part.n_bytes, why);
+                        r = table_files_append(path, &n, part->column->part.bytes, part->column->part.n_bytes, why);
                 }
                 if (r < 0)
                         return r;

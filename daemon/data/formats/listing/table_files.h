@@ -9,8 +9,8 @@
  * thread. */
 #pragma once
 
-#include "daemon/data/formats/listing/columns.h"
 #include "daemon/data/formats/listing/file_paths.h"
+#include "daemon/data/formats/listing/listing_columns.h"
 
 #define TABLE_FILES_MAX       8u
 #define TABLE_FILES_PARTS_MAX 8u         /* {COLUMN} in one text */

@@ -5,7 +5,7 @@
  * them. */
 #pragma once
 
-#include "daemon/data/formats/listing/table.h"
+#include "daemon/data/formats/listing/listing_table.h"
 
 enum table_note_kind {
         TABLE_NOTE_TEXT,   /* table_note_text() */

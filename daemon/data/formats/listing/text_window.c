@@ -15,20 +15,20 @@ void text_window_fini(struct text_window *window) {
         window->bytes = NULL;
 }
 
-static size_t read_bytes(const struct text_window *window) {
+static size_t text_window_read_bytes(const struct text_window *window) {
         return window->n_read > 0 ? window->n_read : READ_BYTES;
 }
 
 /* Room for another read. It grows by doubling, so what is copied stays in proportion to what is read. */
-static int make_room(struct text_window *window, struct why *why) {
-        size_t capacity = window->bytes ? window->memory.capacity : 2 * read_bytes(window);
+static int text_window_make_room(struct text_window *window, struct why *why) {
+        size_t capacity = window->bytes ? window->memory.capacity : 2 * text_window_read_bytes(window);
 
-        if (window->bytes && capacity - window->n_bytes >= read_bytes(window))
+        if (window->bytes && capacity - window->n_bytes >= text_window_read_bytes(window))
                 return 0;
         if (window->n_bytes >= (window->n_max > 0 ? window->n_max : TEXT_WINDOW_RECORD_MAX))
                 return why_set(why, -E2BIG, "a record that begins at byte %ju has more than %u MiB",
                                (uintmax_t)window->offset, TEXT_WINDOW_RECORD_MAX >> 20);
-        while (capacity - window->n_bytes < read_bytes(window))
+        while (capacity - window->n_bytes < text_window_read_bytes(window))
                 capacity *= 2;
         if (growing_reserve(&window->memory, capacity) < 0)
                 return why_set(why, -ENOMEM, "no memory for a record of %zu bytes", window->n_bytes);
@@ -47,11 +47,11 @@ int text_window_read_on(struct text_window *window, struct why *why) {
         window->n_bytes -= window->at;
         window->offset += window->at;
         window->at = 0;
-        r = make_room(window, why);
+        r = text_window_make_room(window, why);
         if (r < 0)
                 return r;
         n_left = window->n_file - window->offset - window->n_bytes;
-        n = n_left < read_bytes(window) ? (size_t)n_left : read_bytes(window);
+        n = n_left < text_window_read_bytes(window) ? (size_t)n_left : text_window_read_bytes(window);
         r = indexing_read_at(window->fd, window->bytes + window->n_bytes, n, window->offset + window->n_bytes);
         if (r == -ENODATA)
                 return why_set(why, r, "became shorter while it was read; try again when it is complete");
@@ -63,11 +63,11 @@ int text_window_read_on(struct text_window *window, struct why *why) {
 }
 
 /* Of bzip2 the first bytes are letters, which a text may begin with, and then a digit. */
-static bool may_be(const struct text_window *window, const char *bytes) {
+static bool text_window_may_be(const struct text_window *window, const char *bytes) {
         return bytes[0] != 'B' || (window->n_bytes > 3 && window->bytes[3] >= '1' && window->bytes[3] <= '9');
 }
 
-static bool begins_with(const struct text_window *window, const char *bytes, size_t n) {
+static bool text_window_begins_with(const struct text_window *window, const char *bytes, size_t n) {
         return window->n_bytes >= n && memcmp(window->bytes, bytes, n) == 0;
 }
 
@@ -93,9 +93,10 @@ int text_window_begin(struct text_window *window, struct why *why) {
         if (r < 0)
                 return r;
         for (size_t i = 0; i < ARRAY_SIZE(REFUSED); i++)
-                if (begins_with(window, REFUSED[i].bytes, REFUSED[i].n) && may_be(window, REFUSED[i].bytes))
+                if (text_window_begins_with(window, REFUSED[i].bytes, REFUSED[i].n) &&
+                    text_window_may_be(window, REFUSED[i].bytes))
                         return why_set(why, -ENOTSUP, "%s", REFUSED[i].what);
-        if (begins_with(window, "\xef\xbb\xbf", 3))
+        if (text_window_begins_with(window, "\xef\xbb\xbf", 3))
                 window->at = 3;
         return 0;
 }

@@ -20,7 +20,7 @@ void gpt_samples_fini(struct gpt_samples *samples) {
 
 /* ---- how many -------------------------------------------------------------------------------------------------- */
 
-static uint64_t samples_of(uint64_t n_tokens, uint32_t sequence_length) {
+static uint64_t gpt_samples_samples_of(uint64_t n_tokens, uint32_t sequence_length) {
         return n_tokens < EXTRA ? 0 : (n_tokens - EXTRA) / sequence_length;
 }
 
@@ -45,9 +45,9 @@ static void find_last_epoch(const struct gpt_terms *terms, struct gpt_size *size
         size->n_before_last = size->n_samples;
         if (size->n_epochs == 1)
                 return;
-        before = samples_of((size->n_epochs - 1) * size->n_tokens, terms->sequence_length);
+        before = gpt_samples_samples_of((size->n_epochs - 1) * size->n_tokens, terms->sequence_length);
         of_last = terms->n_wanted - before;
-        of_epoch = samples_of(size->n_tokens, terms->sequence_length);
+        of_epoch = gpt_samples_samples_of(size->n_tokens, terms->sequence_length);
         if (of_last < (uint64_t)(SEPARATE * (double)of_epoch))
                 size->n_before_last = before;
 }
@@ -69,7 +69,7 @@ int gpt_samples_size(const struct gpt_terms *terms, struct gpt_size *ret_size, s
                                "%" PRIu64 " samples take %" PRIu64 " epochs of %" PRIu64
                                " sequences, whose list would have more than %" PRIu32 " entries; ask for fewer samples",
                                terms->n_wanted, size.n_epochs, terms->n, TABLE_MAX);
-        size.n_samples = samples_of(size.n_epochs * size.n_tokens, terms->sequence_length);
+        size.n_samples = gpt_samples_samples_of(size.n_epochs * size.n_tokens, terms->sequence_length);
         if (size.n_samples == 0)
                 return why_set(why, -EINVAL,
                                "has %" PRIu64 " tokens in the %" PRIu64
@@ -86,41 +86,42 @@ int gpt_samples_size(const struct gpt_terms *terms, struct gpt_size *ret_size, s
 
 /* ---- the tables ------------------------------------------------------------------------------------------------ */
 
-static bool is_cancelled(const struct gpt_terms *terms) {
+static bool gpt_samples_is_cancelled(const struct gpt_terms *terms) {
         return terms->cancel && atomic_load_explicit(terms->cancel, memory_order_relaxed);
 }
 
-static int shuffle(const struct gpt_terms *terms, struct dlp_torch_random *random, uint32_t *table, uint64_t n) {
+static int gpt_samples_shuffle(const struct gpt_terms *terms, struct dlp_torch_random *random, uint32_t *table,
+                               uint64_t n) {
         for (uint64_t end = n; end > 0;) {
                 uint64_t begin = end > PART ? end - PART : 0;
 
                 dlp_numpy_shuffle(random, table, begin, end);
                 end = begin;
-                if (is_cancelled(terms))
+                if (gpt_samples_is_cancelled(terms))
                         return -ECANCELED;
         }
         return 0;
 }
 
 /* The sequences of `n_epochs` epochs, shuffled as one list. */
-static int make_list(const struct gpt_terms *terms, struct dlp_torch_random *random, uint32_t *list,
-                     uint64_t n_epochs) {
+static int gpt_samples_make_list(const struct gpt_terms *terms, struct dlp_torch_random *random, uint32_t *list,
+                                 uint64_t n_epochs) {
         uint64_t n = 0;
 
         for (uint64_t epoch = 0; epoch < n_epochs; epoch++)
                 for (uint64_t i = 0; i < terms->n; i++)
                         list[n++] = (uint32_t)(terms->first + i);
-        return shuffle(terms, random, list, n);
+        return gpt_samples_shuffle(terms, random, list, n);
 }
 
 static int make_lists(const struct gpt_terms *terms, const struct gpt_size *size, struct dlp_torch_random *random,
                       struct gpt_samples *samples) {
         uint64_t n_first = size->n_before_last < size->n_samples ? size->n_epochs - 1 : size->n_epochs;
-        int r = make_list(terms, random, samples->sequences, n_first);
+        int r = gpt_samples_make_list(terms, random, samples->sequences, n_first);
 
         return r < 0 || n_first == size->n_epochs
                        ? r
-                       : make_list(terms, random, samples->sequences + n_first * terms->n, 1);
+                       : gpt_samples_make_list(terms, random, samples->sequences + n_first * terms->n, 1);
 }
 
 /* A sample ends at its last token, where the next one begins. The list has enough tokens for all samples. */
@@ -143,7 +144,7 @@ static int find_starts(const struct gpt_terms *terms, struct gpt_samples *sample
                 }
                 offset += (uint32_t)left - EXTRA;
                 samples->starts[i] = at << 32 | offset;
-                if (i % PART == 0 && is_cancelled(terms))
+                if (i % PART == 0 && gpt_samples_is_cancelled(terms))
                         return -ECANCELED;
         }
         return 0;
@@ -157,7 +158,7 @@ static int shuffle_starts(const struct gpt_terms *terms, struct dlp_torch_random
 
                 dlp_numpy_shuffle_wide(random, starts, begin, end);
                 end = begin;
-                if (is_cancelled(terms))
+                if (gpt_samples_is_cancelled(terms))
                         return -ECANCELED;
         }
         return 0;

@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/data/formats/megatron/blend.h"
+#include "daemon/data/formats/megatron/megatron_blend.h"
 #include "proto/base/cleanup.h"
 
 static const char *const PARTS[] = { "train", "valid", "test" };
 
-static int find_part(const char *name, size_t *ret_part, struct why *why) {
+static int gpt_split_find_part(const char *name, size_t *ret_part, struct why *why) {
         for (size_t i = 0; i < ARRAY_SIZE(PARTS); i++)
                 if (!name || strcmp(name, PARTS[i]) == 0) {
                         *ret_part = i;
@@ -21,7 +21,7 @@ static int find_part(const char *name, size_t *ret_part, struct why *why) {
 }
 
 /* Digits and dots: anything else that strtod() takes is not a weight. */
-static const char *read_weight(const char *text, double *ret_weight) {
+static const char *gpt_split_read_weight(const char *text, double *ret_weight) {
         size_t n = strspn(text, "0123456789.");
         char *end;
 
@@ -35,7 +35,7 @@ static int read_weights(const char *splits, double weights[ARRAY_SIZE(PARTS)], s
 
         for (size_t n = 0; at; n++) {
                 at += strspn(at, " ");
-                at = n < ARRAY_SIZE(PARTS) ? read_weight(at, &weights[n]) : NULL;
+                at = n < ARRAY_SIZE(PARTS) ? gpt_split_read_weight(at, &weights[n]) : NULL;
                 sum += at ? weights[n] : 0;
                 at = at ? at + strspn(at, " ") : NULL;
                 if (at && *at == '\0' && sum > 0)
@@ -54,7 +54,7 @@ int gpt_split(const char *splits, const char *part, uint64_t n_sequences, uint64
         double weights[ARRAY_SIZE(PARTS)] = { 0 }, begin = 0, end;
         uint64_t first, last;
         size_t wanted = 0;
-        int r = find_part(part, &wanted, why);
+        int r = gpt_split_find_part(part, &wanted, why);
 
         if (r == 0)
                 r = read_weights(splits ? splits : "1", weights, why);

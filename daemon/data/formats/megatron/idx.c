@@ -109,7 +109,7 @@ int megatron_idx_head(int fd, uint64_t size, struct megatron_head *ret_head, str
 /* ---- the tables ------------------------------------------------------------------------------------------------ */
 
 /* Returns the table, or NULL with the errno in `r`. Does nothing after an error. */
-static void *read_table(int fd, uint64_t at, uint64_t n_bytes, const atomic_bool *cancel, int *r, struct why *why) {
+static void *idx_read_table(int fd, uint64_t at, uint64_t n_bytes, const atomic_bool *cancel, int *r, struct why *why) {
         _cleanup_(freep) uint8_t *table = NULL;
 
         if (*r < 0)
@@ -130,17 +130,17 @@ static void *read_table(int fd, uint64_t at, uint64_t n_bytes, const atomic_bool
         return *r < 0 ? NULL : TAKE_PTR(table);
 }
 
-static int read_tables(int fd, const struct megatron_head *head, const atomic_bool *cancel, struct megatron_idx *idx,
-                       struct why *why) {
+static int idx_read_tables(int fd, const struct megatron_head *head, const atomic_bool *cancel,
+                           struct megatron_idx *idx, struct why *why) {
         uint64_t n = head->n_sequences, n_docs = head->n_document_numbers, at = head->tables_at;
         int r = 0;
 
-        idx->lengths = read_table(fd, at, 4 * n, cancel, &r, why);
-        idx->pointers = read_table(fd, at + 4 * n, 8 * n, cancel, &r, why);
+        idx->lengths = idx_read_table(fd, at, 4 * n, cancel, &r, why);
+        idx->pointers = idx_read_table(fd, at + 4 * n, 8 * n, cancel, &r, why);
         if (!head->is_fairseq)
-                idx->documents = read_table(fd, at + 12 * n, 8 * n_docs, cancel, &r, why);
+                idx->documents = idx_read_table(fd, at + 12 * n, 8 * n_docs, cancel, &r, why);
         if (head->has_modes)
-                idx->modes = read_table(fd, at + 12 * n + 8 * n_docs, n, cancel, &r, why);
+                idx->modes = idx_read_table(fd, at + 12 * n + 8 * n_docs, n, cancel, &r, why);
         return r;
 }
 
@@ -187,7 +187,7 @@ static int check_documents(struct megatron_idx *idx, uint64_t n_numbers, struct 
 }
 
 /* Code 7 is float32 today and was double in older files; the size of the tokens tells. */
-static uint32_t dtype_of(const struct megatron_head *head, const struct megatron_idx *idx, uint64_t bin_bytes) {
+static uint32_t idx_dtype_of(const struct megatron_head *head, const struct megatron_idx *idx, uint64_t bin_bytes) {
         uint64_t n_tokens = 0;
 
         for (uint64_t i = 0; i < idx->n_sequences && head->code == CODE_FLOAT; i++)
@@ -198,10 +198,10 @@ static uint32_t dtype_of(const struct megatron_head *head, const struct megatron
 int megatron_idx_read(int fd, const struct megatron_head *head, uint64_t bin_bytes, const atomic_bool *cancel,
                       struct megatron_idx *ret_idx, struct why *why) {
         struct megatron_idx idx = { .is_fairseq = head->is_fairseq, .n_sequences = head->n_sequences };
-        int r = read_tables(fd, head, cancel, &idx, why);
+        int r = idx_read_tables(fd, head, cancel, &idx, why);
 
         if (r == 0) {
-                idx.dtype = dtype_of(head, &idx, bin_bytes);
+                idx.dtype = idx_dtype_of(head, &idx, bin_bytes);
                 idx.token_bytes = (uint32_t)dlp_dtype_bytes(idx.dtype);
                 r = check_sequences(&idx, bin_bytes, why);
         }

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "daemon/data/format_tell.h"
-#include "daemon/data/formats/megatron/mixture.h"
+#include "daemon/data/formats/megatron/megatron_mixture.h"
 #include "daemon/data/source_compare.h"
 #include "proto/base/cleanup.h"
 #include "proto/limits.h"
@@ -85,7 +85,7 @@ static int read_terms(struct mixture_terms *terms, const struct format_options *
         return 0;
 }
 
-static struct schema_field *add_field(struct source *source, const char *name, uint32_t dtype) {
+static struct schema_field *megatron_add_field(struct source *source, const char *name, uint32_t dtype) {
         struct schema_field *field = &source->schema.fields[source->schema.n_fields++];
 
         snprintf(field->name, sizeof(field->name), "%s", name);
@@ -96,7 +96,7 @@ static struct schema_field *add_field(struct source *source, const char *name, u
 
 static int describe_gpt(struct megatron *megatron, struct why *why) {
         struct source *source = &megatron->source;
-        struct schema_field *field = add_field(source, "tokens", DLP_DTYPE_INT64);
+        struct schema_field *field = megatron_add_field(source, "tokens", DLP_DTYPE_INT64);
         uint32_t widest = 0;
 
         for (uint32_t i = 0; i < megatron->prefixes.n; i++) {
@@ -137,7 +137,7 @@ static void sequences_of(const struct megatron *megatron, uint64_t sample, uint6
         *ret_end = megatron->has_documents ? index->documents[sample + 1] : sample + 1;
 }
 
-static uint64_t sample_bytes(const struct megatron *megatron, uint64_t sample, uint64_t *ret_at) {
+static uint64_t megatron_sample_bytes(const struct megatron *megatron, uint64_t sample, uint64_t *ret_at) {
         const struct megatron_idx *index = &megatron->files[0].index;
         uint64_t first, end;
 
@@ -150,14 +150,14 @@ static uint64_t sample_bytes(const struct megatron *megatron, uint64_t sample, u
 static int describe_documents(struct megatron *megatron, struct why *why) {
         const struct megatron_idx *index = &megatron->files[0].index;
         struct source *source = &megatron->source;
-        struct schema_field *field = add_field(source, "tokens", index->dtype);
+        struct schema_field *field = megatron_add_field(source, "tokens", index->dtype);
         uint64_t at;
 
         field->is_stored = true;
         field->n_dims = 1;
         field->shape[0] = -1;
         if (index->modes)
-                add_field(source, "mode", DLP_DTYPE_INT8);
+                megatron_add_field(source, "mode", DLP_DTYPE_INT8);
         megatron->has_documents = index->documents && !index->modes;
         source->n_samples = megatron->has_documents ? index->n_documents : index->n_sequences;
         if (source->n_samples == 0)
@@ -165,7 +165,7 @@ static int describe_documents(struct megatron *megatron, struct why *why) {
         for (uint64_t i = 0; i < source->n_samples; i++) {
                 struct why detail;
                 int r = megatron->has_documents ? check_document(index, i, &detail) : 0;
-                uint64_t n_bytes = sample_bytes(megatron, i, &at);
+                uint64_t n_bytes = megatron_sample_bytes(megatron, i, &at);
 
                 if (r < 0)
                         return why_set(why, r, "%s: %s", megatron->files[0].idx_name, detail.text);
@@ -174,7 +174,7 @@ static int describe_documents(struct megatron *megatron, struct why *why) {
         return 0;
 }
 
-static void describe(struct megatron *megatron) {
+static void megatron_describe(struct megatron *megatron) {
         struct source *source = &megatron->source;
 
         megatron->is_mapped = true;
@@ -207,7 +207,7 @@ static int digest_terms(const struct megatron *megatron, EVP_MD_CTX *context) {
                digest_text(context, terms->part ? terms->part : "");
 }
 
-static int digest_file(const struct megatron *megatron, uint32_t i, EVP_MD_CTX *context) {
+static int megatron_digest_file(const struct megatron *megatron, uint32_t i, EVP_MD_CTX *context) {
         const struct megatron_idx *index = &megatron->files[i].index;
         char text[128];
 
@@ -222,13 +222,13 @@ static int digest_file(const struct megatron *megatron, uint32_t i, EVP_MD_CTX *
                 EVP_DigestUpdate(context, index->documents, (index->n_documents + 1) * sizeof(*index->documents)));
 }
 
-static int make_digest(struct megatron *megatron, struct why *why) {
+static int megatron_make_digest(struct megatron *megatron, struct why *why) {
         unsigned char digest[EVP_MAX_MD_SIZE];
         EVP_MD_CTX *context = EVP_MD_CTX_new();
         int is_fine = context && EVP_DigestInit_ex(context, EVP_sha256(), NULL) && digest_terms(megatron, context);
 
         for (uint32_t i = 0; i < megatron->prefixes.n && is_fine; i++)
-                is_fine = digest_file(megatron, i, context);
+                is_fine = megatron_digest_file(megatron, i, context);
         is_fine = is_fine && EVP_DigestFinal_ex(context, digest, NULL);
         EVP_MD_CTX_free(context);
         if (!is_fine)
@@ -261,8 +261,9 @@ static int open_files(struct megatron *megatron, int root_fd, const struct index
         return 0;
 }
 
-static int fill(struct megatron *megatron, int root_fd, const struct files *files, const struct format_options *options,
-                const struct index_watch *watch, struct budget *budget, struct why *why) {
+static int megatron_fill(struct megatron *megatron, int root_fd, const struct files *files,
+                         const struct format_options *options, const struct index_watch *watch, struct budget *budget,
+                         struct why *why) {
         int r = read_terms(&megatron->terms, options, why);
 
         if (r == 0)
@@ -276,8 +277,8 @@ static int fill(struct megatron *megatron, int root_fd, const struct files *file
                 r = is_gpt(megatron) ? describe_gpt(megatron, why) : describe_documents(megatron, why);
         if (r < 0)
                 return r;
-        describe(megatron);
-        return make_digest(megatron, why);
+        megatron_describe(megatron);
+        return megatron_make_digest(megatron, why);
 }
 
 static int megatron_open(int root_fd, const struct files *files, const struct format_options *options,
@@ -294,7 +295,7 @@ static int megatron_open(int root_fd, const struct files *files, const struct fo
         source->type = &MEGATRON_TYPE;
         source->format = FORMAT_MEGATRON.name;
         source->digest = megatron->digest;
-        r = fill(megatron, root_fd, files, options, watch, budget, &detail);
+        r = megatron_fill(megatron, root_fd, files, options, watch, budget, &detail);
         if (r < 0)
                 return why_set(why, r, "%s: %s", files->root, detail.text);
         megatron->terms.splits = megatron->terms.part = NULL; /* of the options, which do not outlive this call */
@@ -334,7 +335,7 @@ static void megatron_locate(const struct source *source, uint64_t sample, uint32
                 at = file->index.pointers[piece.sequence] + (uint64_t)piece.offset * file->index.token_bytes;
                 n_bytes = ((uint64_t)megatron->terms.sequence_length + 1) * file->index.token_bytes;
         } else {
-                n_bytes = sample_bytes(megatron, sample, &at);
+                n_bytes = megatron_sample_bytes(megatron, sample, &at);
         }
         extent_of(megatron, idx_file, at, n_bytes, ret_extent);
 }

@@ -24,7 +24,7 @@ static void cut_ending(char *name) {
                 name[n - 4] = '\0';
 }
 
-static bool read_weight(const char *word, double *ret_weight) {
+static bool prefixes_read_weight(const char *word, double *ret_weight) {
         char *end;
 
         *ret_weight = strtod(word, &end);
@@ -32,12 +32,12 @@ static bool read_weight(const char *word, double *ret_weight) {
 }
 
 /* Megatron's rule: every second word is a number, or all words are prefixes. */
-static int take_words(struct prefixes *prefixes, char **words, uint32_t n, struct why *why) {
+static int prefixes_take_words(struct prefixes *prefixes, char **words, uint32_t n, struct why *why) {
         bool has_weights = n % 2 == 0;
         double weight;
 
         for (uint32_t i = 0; i < n && has_weights; i += 2)
-                has_weights = read_weight(words[i], &weight);
+                has_weights = prefixes_read_weight(words[i], &weight);
         prefixes->has_weights = has_weights;
         prefixes->n = has_weights ? n / 2 : n;
         if (prefixes->n > BLEND_MAX)
@@ -47,7 +47,7 @@ static int take_words(struct prefixes *prefixes, char **words, uint32_t n, struc
                 cut_ending((char *)(uintptr_t)prefixes->names[i]);
                 if (!has_weights)
                         continue;
-                read_weight(words[2 * i], &prefixes->weights[i]);
+                prefixes_read_weight(words[2 * i], &prefixes->weights[i]);
                 if (!isfinite(prefixes->weights[i]) || prefixes->weights[i] <= 0)
                         return why_set(why, -EINVAL, "blend: %s, the weight of %s, is not a number above 0",
                                        words[2 * i], prefixes->names[i]);
@@ -72,7 +72,7 @@ static int read_blend(struct prefixes *prefixes, const char *blend, struct why *
         if (n == 0)
                 return why_set(why, -EINVAL, "blend: names no file; write it as \"0.3 PREFIX 0.7 PREFIX\"");
         prefixes->is_blend = true;
-        return take_words(prefixes, words, n, why);
+        return prefixes_take_words(prefixes, words, n, why);
 }
 
 static bool is_idx(const char *name) {

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "daemon/data/files/files.h"
-#include "daemon/data/formats/megatron/blend.h"
+#include "daemon/data/formats/megatron/megatron_blend.h"
 
 struct prefixes {
         char *text;                /* of which the names are parts */

@@ -45,7 +45,7 @@ static int open_one(int root_fd, const char *name, int64_t *settled_ns, struct s
         return 0;
 }
 
-static int reserve(struct token_file *file, struct budget *budget, uint64_t n_bytes, struct why *why) {
+static int token_file_reserve(struct token_file *file, struct budget *budget, uint64_t n_bytes, struct why *why) {
         int r = budget ? budget_reserve(budget, n_bytes, "an index of tokens", why) : 0;
 
         if (r == 0 && budget) {
@@ -62,7 +62,7 @@ static int read_idx(struct token_file *file, int fd, const atomic_bool *cancel, 
         int r = megatron_idx_head(fd, (uint64_t)file->idx.st_size, &head, &detail);
 
         if (r == 0)
-                r = reserve(file, budget, head.memory_bytes, &detail);
+                r = token_file_reserve(file, budget, head.memory_bytes, &detail);
         if (r == 0)
                 r = megatron_idx_read(fd, &head, file->bin_bytes, cancel, &file->index, &detail);
         return r < 0 ? why_set(why, r, "%s: %s", file->idx_name, detail.text) : 0;

@@ -57,7 +57,7 @@ static size_t numbers_name(const struct source *source, uint64_t sample, char *r
 }
 
 /* Covers how many there are, and what they are called: more is not known of them here. */
-static int make_digest(struct numbers *numbers, struct why *why) {
+static int numbers_make_digest(struct numbers *numbers, struct why *why) {
         unsigned char digest[EVP_MAX_MD_SIZE];
         char text[TITLE_MAX + 32];
         int n = snprintf(text, sizeof(text), "numbers %" PRIu64 " %s", numbers->source.n_samples, numbers->title);
@@ -69,7 +69,7 @@ static int make_digest(struct numbers *numbers, struct why *why) {
         return 0;
 }
 
-static int read_options(const struct format_options *options, struct numbers *numbers, struct why *why) {
+static int numbers_read_options(const struct format_options *options, struct numbers *numbers, struct why *why) {
         const char *title = format_option(options, "title");
 
         if (!format_option(options, "count"))
@@ -101,9 +101,9 @@ static int numbers_open(int root_fd, const struct files *files, const struct for
         source->has_fixed_lengths = true;
         source->max_name_bytes = TITLE_MAX + 22;
         source->schema = (struct schema){ 1, { { .name = FIELD, .kind = FIELD_VALUE, .dtype = DLP_DTYPE_INT64 } } };
-        r = read_options(options, numbers, &detail);
+        r = numbers_read_options(options, numbers, &detail);
         if (r == 0)
-                r = make_digest(numbers, &detail);
+                r = numbers_make_digest(numbers, &detail);
         if (r < 0)
                 return why_set(why, r, "%s: %s", files->root, detail.text);
         *ret_source = TAKE_PTR(source);

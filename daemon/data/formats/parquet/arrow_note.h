@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "daemon/data/formats/arrow/table/schema.h"
+#include "daemon/data/formats/arrow/table/ipc_schema.h"
 #include "daemon/data/formats/parquet/footer.h"
 
 /* Reads the note. The schema has no columns if it says nothing. Returns 0 or -ENOMEM. */

@@ -30,7 +30,7 @@ struct filling {
 };
 
 /* What only reading needs. */
-static void filling_rest(struct filling *filling) {
+static void fill_filling_rest(struct filling *filling) {
         for (uint32_t i = 0; filling->readers && i < filling->pass->columns.n; i++)
                 parquet_reader_fini(&filling->readers[i]);
         free(filling->readers);
@@ -40,24 +40,24 @@ static void filling_rest(struct filling *filling) {
         text_list_fini(&filling->texts);
 }
 
-static void filling_fini(struct filling *filling) {
+static void fill_filling_fini(struct filling *filling) {
         copied_fini(&filling->copied);
-        filling_rest(filling);
+        fill_filling_rest(filling);
         outside_fini(&filling->outside);
         index_builder_free(filling->builder);
 }
 
-static bool is_stored(const struct parquet_column *column) {
+static bool fill_is_stored(const struct parquet_column *column) {
         return column->role == PARQUET_ROLE_STORED || column->role == PARQUET_ROLE_MEDIA;
 }
 
-static bool is_null(const struct parquet_value *value) {
+static bool fill_is_null(const struct parquet_value *value) {
         return !value->bytes && value->offset == PARQUET_NULL;
 }
 
 /* ---- the index's fields ---------------------------------------------------------------------------------------- */
 
-static int add_classes(struct index_builder *builder, const cJSON *names) {
+static int fill_add_classes(struct index_builder *builder, const cJSON *names) {
         const cJSON *name;
         int r = 0;
 
@@ -70,7 +70,7 @@ static int add_classes(struct index_builder *builder, const cJSON *names) {
 }
 
 static int describe_column(struct filling *filling, struct parquet_column *column, uint32_t *n_stored) {
-        if (is_stored(column)) {
+        if (fill_is_stored(column)) {
                 column->idx_index = (*n_stored)++;
                 index_builder_describe(filling->builder, column->idx_index, &column->field);
                 if (parquet_column_has_own_file(column))
@@ -78,17 +78,17 @@ static int describe_column(struct filling *filling, struct parquet_column *colum
                 return 0;
         }
         if (column->role == PARQUET_ROLE_CLASS)
-                return add_classes(filling->builder, column->class_names);
+                return fill_add_classes(filling->builder, column->class_names);
         return index_builder_add_column(filling->builder, &column->field, &column->idx_index);
 }
 
-static int describe(struct filling *filling) {
+static int fill_describe(struct filling *filling) {
         struct parquet_columns *columns = &filling->pass->columns;
         uint32_t n_stored = 0;
         int r;
 
         for (uint32_t i = 0; i < columns->n; i++)
-                n_stored += is_stored(&columns->all[i]);
+                n_stored += fill_is_stored(&columns->all[i]);
         r = index_builder_new(FORMAT_PARQUET.name, n_stored, &filling->builder);
         if (r < 0)
                 return r;
@@ -100,7 +100,7 @@ static int describe(struct filling *filling) {
         n_stored = 0;
         for (uint32_t i = 0; i < columns->n; i++) {
                 filling->readers[i].memory = &filling->memory;
-                filling->readers[i].is_in_file = is_stored(&columns->all[i]) &&
+                filling->readers[i].is_in_file = fill_is_stored(&columns->all[i]) &&
                                                  !parquet_column_has_own_file(&columns->all[i]);
         }
         for (uint32_t i = 0; i < columns->n && r >= 0; i++)
@@ -110,7 +110,7 @@ static int describe(struct filling *filling) {
 
 /* ---- rows ------------------------------------------------------------------------------------------------------ */
 
-static int fill_file(void *userdata, const char *name, const struct stat *status, struct why *why) {
+static int fill_fill_file(void *userdata, const char *name, const struct stat *status, struct why *why) {
         struct filling *filling = userdata;
         int r = index_builder_add_shard(filling->builder, name, status);
 
@@ -131,15 +131,15 @@ static int copy_path(const struct parquet_reader *reader, const struct parquet_v
         return r;
 }
 
-static int fill_stored(struct filling *filling, const struct parquet_column *column, struct parquet_reader *reader,
-                       struct index_row *ret_row, struct why *why) {
+static int fill_fill_stored(struct filling *filling, const struct parquet_column *column, struct parquet_reader *reader,
+                            struct index_row *ret_row, struct why *why) {
         struct parquet_value value;
         char path[PATH_MAX];
         int r = parquet_reader_next(reader, &value, why);
 
         if (r < 0)
                 return r;
-        if (!is_null(&value) && parquet_column_has_own_file(column)) {
+        if (!fill_is_null(&value) && parquet_column_has_own_file(column)) {
                 r = copy_path(reader, &value, path, why);
                 return r == 0 ? outside_find(&filling->outside, path, value.n_bytes, ret_row, why) : r;
         }
@@ -149,14 +149,14 @@ static int fill_stored(struct filling *filling, const struct parquet_column *col
                                "again, or write the file again");
         *ret_row = (struct index_row){
                 .file = INDEX_NO_FILE,
-                .offset = is_null(&value) ? INDEX_ROW_ABSENT : value.offset,
-                .length = is_null(&value) ? 0 : value.n_bytes,
+                .offset = fill_is_null(&value) ? INDEX_ROW_ABSENT : value.offset,
+                .length = fill_is_null(&value) ? 0 : value.n_bytes,
         };
         return 0;
 }
 
 /* Counts what is kept in the index beside numbers. */
-static int count_copied(struct filling *filling, uint64_t n_bytes, struct why *why) {
+static int fill_count_copied(struct filling *filling, uint64_t n_bytes, struct why *why) {
         uint64_t max = filling->copied.max;
 
         if (copied_add(&filling->copied, n_bytes))
@@ -168,14 +168,14 @@ static int count_copied(struct filling *filling, uint64_t n_bytes, struct why *w
                        max >> 20);
 }
 
-static int fill_copied(struct filling *filling, const struct parquet_column *column, struct parquet_reader *reader,
-                       struct why *why) {
+static int fill_fill_copied(struct filling *filling, const struct parquet_column *column, struct parquet_reader *reader,
+                            struct why *why) {
         struct parquet_value value;
         int r = parquet_reader_next(reader, &value, why);
 
-        if (r < 0 || is_null(&value))
+        if (r < 0 || fill_is_null(&value))
                 return r;
-        r = count_copied(filling, value.n_bytes, why);
+        r = fill_count_copied(filling, value.n_bytes, why);
         if (r < 0)
                 return r;
         if (reader->element->meaning == PARQUET_NOTHING)
@@ -193,26 +193,26 @@ static int fill_number(struct filling *filling, const struct parquet_column *col
         int64_t stored = 0, number = 0;
         int r = parquet_reader_next(reader, &value, why);
 
-        if (r < 0 || (is_null(&value) && column->role == PARQUET_ROLE_NUMBER))
+        if (r < 0 || (fill_is_null(&value) && column->role == PARQUET_ROLE_NUMBER))
                 return r;
-        if (!is_null(&value) && !parquet_number(reader->element, value.bytes, &stored))
+        if (!fill_is_null(&value) && !parquet_number(reader->element, value.bytes, &stored))
                 return why_set(why, -EBADMSG, "has a number that does not fit %s; write the file again",
                                dlp_dtype_name(reader->element->dtype));
-        if (!is_null(&value) && !number_convert(reader->element->dtype, &stored, column->field.dtype, &number))
+        if (!fill_is_null(&value) && !number_convert(reader->element->dtype, &stored, column->field.dtype, &number))
                 return number_differs(reader->element->dtype, column->field.dtype, why);
         if (column->role == PARQUET_ROLE_NUMBER) {
                 r = index_builder_set_value(filling->builder, column->idx_index, &number,
                                             dlp_dtype_bytes(column->field.dtype));
                 return r < 0 ? why_set(why, r, "no memory for its index") : 0;
         }
-        if (is_null(&value) || number < 0 || number >= cJSON_GetArraySize(column->class_names))
+        if (fill_is_null(&value) || number < 0 || number >= cJSON_GetArraySize(column->class_names))
                 return why_set(why, -ESTALE, "has changed while it was read");
         *label = (int32_t)number;
         return 0;
 }
 
 /* The bytes of an array of fixed shape. */
-static uint64_t bytes_of(const struct schema_field *field) {
+static uint64_t fill_bytes_of(const struct schema_field *field) {
         uint64_t n_bytes = dlp_dtype_bytes(field->dtype);
 
         for (uint32_t i = 0; i < field->n_dims; i++)
@@ -221,7 +221,7 @@ static uint64_t bytes_of(const struct schema_field *field) {
 }
 
 /* The elements of a list, in the type that they have in all files together. */
-static int convert(struct filling *filling, uint32_t from, uint32_t to, struct why *why) {
+static int fill_convert(struct filling *filling, uint32_t from, uint32_t to, struct why *why) {
         uint64_t n = filling->elements.n_bytes / dlp_dtype_bytes(from);
         int r;
 
@@ -234,8 +234,8 @@ static int convert(struct filling *filling, uint32_t from, uint32_t to, struct w
                        : number_differs(from, to, why);
 }
 
-static int fill_list(struct filling *filling, struct parquet_column *column, struct parquet_reader *reader,
-                     struct why *why) {
+static int fill_fill_list(struct filling *filling, struct parquet_column *column, struct parquet_reader *reader,
+                          struct why *why) {
         struct growing *elements = &filling->elements;
         bool is_missing;
         int r;
@@ -243,14 +243,14 @@ static int fill_list(struct filling *filling, struct parquet_column *column, str
         growing_clear(elements);
         r = parquet_reader_next_list(reader, &column->widths, elements, &is_missing, why);
         if (r == 0 && !is_missing && reader->element->dtype != column->field.dtype) {
-                r = convert(filling, reader->element->dtype, column->field.dtype, why);
+                r = fill_convert(filling, reader->element->dtype, column->field.dtype, why);
                 elements = &filling->converted;
         }
         if (r == 0)
-                r = count_copied(filling, elements->n_bytes, why);
+                r = fill_count_copied(filling, elements->n_bytes, why);
         if (r < 0 || is_missing)
                 return r;
-        if (column->field.shape[0] > 0 && elements->n_bytes != bytes_of(&column->field))
+        if (column->field.shape[0] > 0 && elements->n_bytes != fill_bytes_of(&column->field))
                 return why_set(why, -EBADMSG,
                                "has a list of another length than the %" PRIi64
                                " elements of its Arrow type; write the file again",
@@ -259,7 +259,7 @@ static int fill_list(struct filling *filling, struct parquet_column *column, str
         return r < 0 ? why_set(why, r, "no memory for its index") : 0;
 }
 
-static int take_text(void *userdata, const struct parquet_value *text, struct why *why) {
+static int fill_take_text(void *userdata, const struct parquet_value *text, struct why *why) {
         struct filling *filling = userdata;
 
         if (!text)
@@ -270,17 +270,17 @@ static int take_text(void *userdata, const struct parquet_value *text, struct wh
         return text_list_add(&filling->texts, text->bytes, text->n_bytes, why);
 }
 
-static int fill_texts(struct filling *filling, struct parquet_column *column, struct parquet_reader *reader,
-                      struct why *why) {
+static int fill_fill_texts(struct filling *filling, struct parquet_column *column, struct parquet_reader *reader,
+                           struct why *why) {
         struct why detail;
         bool is_missing;
         int r;
 
         text_list_clear(&filling->texts);
         filling->texts.max_bytes = index_watch_max_copied(filling->pass->watch);
-        r = parquet_reader_next_texts(reader, take_text, filling, &is_missing, why);
+        r = parquet_reader_next_texts(reader, fill_take_text, filling, &is_missing, why);
         if (r == 0)
-                r = count_copied(filling, text_list_bytes(&filling->texts), why);
+                r = fill_count_copied(filling, text_list_bytes(&filling->texts), why);
         if (r < 0 || is_missing)
                 return r;
         r = text_list_set(&filling->texts, filling->builder, column->idx_index, &detail);
@@ -288,8 +288,8 @@ static int fill_texts(struct filling *filling, struct parquet_column *column, st
 }
 
 /* A row's value in one column. */
-static int fill_value(struct filling *filling, uint32_t idx_column, struct index_row *stored, int32_t *label,
-                      struct why *why) {
+static int fill_fill_value(struct filling *filling, uint32_t idx_column, struct index_row *stored, int32_t *label,
+                           struct why *why) {
         struct parquet_column *column = &filling->pass->columns.all[idx_column];
         struct parquet_reader *reader = &filling->readers[idx_column];
         struct why detail;
@@ -298,16 +298,16 @@ static int fill_value(struct filling *filling, uint32_t idx_column, struct index
         switch (column->role) {
         case PARQUET_ROLE_STORED:
         case PARQUET_ROLE_MEDIA:
-                r = fill_stored(filling, column, reader, &stored[column->idx_index], &detail);
+                r = fill_fill_stored(filling, column, reader, &stored[column->idx_index], &detail);
                 break;
         case PARQUET_ROLE_COPIED:
-                r = fill_copied(filling, column, reader, &detail);
+                r = fill_fill_copied(filling, column, reader, &detail);
                 break;
         case PARQUET_ROLE_LIST:
-                r = fill_list(filling, column, reader, &detail);
+                r = fill_fill_list(filling, column, reader, &detail);
                 break;
         case PARQUET_ROLE_TEXTS:
-                r = fill_texts(filling, column, reader, &detail);
+                r = fill_fill_texts(filling, column, reader, &detail);
                 break;
         default:
                 r = fill_number(filling, column, reader, label, &detail);
@@ -317,14 +317,14 @@ static int fill_value(struct filling *filling, uint32_t idx_column, struct index
         return why_set(why, r, "column \"%s\": %s", column->field.name, detail.text);
 }
 
-static int fill_row(struct filling *filling, struct why *why) {
+static int fill_fill_row(struct filling *filling, struct why *why) {
         struct index_row *stored = filling->rows;
         int32_t label = 0;
         int r = 0;
 
         for (uint32_t k = 0; k < filling->pass->columns.n; k++) {
                 const char *name = filling->pass->columns.all[k].field.name;
-                int error = fill_value(filling, k, stored, &label, why);
+                int error = fill_fill_value(filling, k, stored, &label, why);
 
                 r = error < 0 ? error : r;
                 if (error < 0 && !refusals_mark_of_several(filling->pass->refusals, name, error, why))
@@ -376,7 +376,7 @@ static int fill_group(void *userdata, const struct parquet_group *group, struct 
 
         filling->row = group->first_row;
         while (r == 0 && n < group->n_rows) {
-                r = fill_row(filling, why);
+                r = fill_fill_row(filling, why);
                 filling->row++;
                 if (r == 0 && (++n % ROWS_AT_A_TIME == 0 || n == group->n_rows))
                         r = parquet_pass_look_up(filling->pass, (n - 1) % ROWS_AT_A_TIME + 1, why);
@@ -386,16 +386,16 @@ static int fill_group(void *userdata, const struct parquet_group *group, struct 
 
 /* ---- parts ----------------------------------------------------------------------------------------------------- */
 
-static void free_part(struct parquet_visitor *part) {
-        filling_fini(part->userdata);
+static void fill_free_part(struct parquet_visitor *part) {
+        fill_filling_fini(part->userdata);
         free(part->userdata);
 }
 
-static void rest_part(struct parquet_visitor *part) {
-        filling_rest(part->userdata);
+static void fill_rest_part(struct parquet_visitor *part) {
+        fill_filling_rest(part->userdata);
 }
 
-static struct parquet_visitor *make_part(void *userdata, struct parquet_pass *part) {
+static struct parquet_visitor *fill_make_part(void *userdata, struct parquet_pass *part) {
         struct filling *filling = userdata, *made = calloc(1, sizeof(*made));
 
         if (!made)
@@ -403,15 +403,15 @@ static struct parquet_visitor *make_part(void *userdata, struct parquet_pass *pa
         made->pass = part;
         made->memory.max_bytes = parquet_pass_page_bytes(part);
         copied_begin_part(&made->copied, &filling->copied);
-        made->visitor = (struct parquet_visitor){ .userdata = made, .file = fill_file, .group = fill_group };
-        if (describe(made) < 0) {
-                free_part(&made->visitor);
+        made->visitor = (struct parquet_visitor){ .userdata = made, .file = fill_fill_file, .group = fill_group };
+        if (fill_describe(made) < 0) {
+                fill_free_part(&made->visitor);
                 return NULL;
         }
         return &made->visitor;
 }
 
-static int take_part(void *userdata, struct parquet_visitor *part, struct why *why) {
+static int fill_take_part(void *userdata, struct parquet_visitor *part, struct why *why) {
         struct filling *filling = userdata, *found = part->userdata;
         int r;
 
@@ -424,7 +424,7 @@ static int take_part(void *userdata, struct parquet_visitor *part, struct why *w
 }
 
 /* Which file has which number depends on all rows before. */
-static bool may_be_parted(const struct parquet_columns *columns) {
+static bool fill_may_be_parted(const struct parquet_columns *columns) {
         for (uint32_t i = 0; i < columns->n; i++)
                 if (parquet_column_has_own_file(&columns->all[i]))
                         return false;
@@ -434,12 +434,12 @@ static bool may_be_parted(const struct parquet_columns *columns) {
 /* ---- all of them ----------------------------------------------------------------------------------------------- */
 
 int parquet_fill(struct parquet_pass *pass, struct index_builder **ret_builder) {
-        _cleanup_(filling_fini) struct filling filling = {
+        _cleanup_(fill_filling_fini) struct filling filling = {
                 .pass = pass,
                 .memory = { .max_bytes = parquet_pass_page_bytes(pass) },
         };
-        struct parquet_visitor visitor = { .userdata = &filling, .file = fill_file, .group = fill_group };
-        int r = describe(&filling);
+        struct parquet_visitor visitor = { .userdata = &filling, .file = fill_fill_file, .group = fill_group };
+        int r = fill_describe(&filling);
 
         copied_begin(&filling.copied, pass->watch);
         if (r >= 0)
@@ -447,11 +447,11 @@ int parquet_fill(struct parquet_pass *pass, struct index_builder **ret_builder) 
         if (r < 0)
                 return why_set(pass->why, r, "%s: no memory for its index", pass->files->root);
         outside_init(&filling.outside, pass->root_fd, pass->files->root, filling.builder);
-        if (may_be_parted(&pass->columns)) {
-                visitor.make = make_part;
-                visitor.rest = rest_part;
-                visitor.free = free_part;
-                visitor.take = take_part;
+        if (fill_may_be_parted(&pass->columns)) {
+                visitor.make = fill_make_part;
+                visitor.rest = fill_rest_part;
+                visitor.free = fill_free_part;
+                visitor.take = fill_take_part;
         }
         r = parquet_pass_run(pass, &visitor);
         if (r == 0)

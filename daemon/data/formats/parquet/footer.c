@@ -72,7 +72,7 @@ static int check_magic(const uint8_t *magic, bool is_end, struct why *why) {
                       : why_set(why, -EBADMSG, "is not a Parquet file: it does not begin with \"" MAGIC "\"");
 }
 
-static int load(int fd, uint64_t n_bytes, struct parquet_footer *footer, struct why *why) {
+static int footer_load(int fd, uint64_t n_bytes, struct parquet_footer *footer, struct why *why) {
         uint8_t begin[N_MAGIC], end[N_END];
         uint32_t n;
         int r;
@@ -111,7 +111,7 @@ static struct thrift thrift_at(const struct parquet_footer *footer, size_t at) {
 
 /* ---- its contents ---------------------------------------------------------------------------------------------- */
 
-static bool is_name(const char *name, size_t n, const char *wanted) {
+static bool footer_is_name(const char *name, size_t n, const char *wanted) {
         return n == strlen(wanted) && memcmp(name, wanted, n) == 0;
 }
 
@@ -135,9 +135,9 @@ static void read_note(struct thrift *thrift, enum thrift_type type, struct parqu
         if (thrift->is_damaged || note.n > PARQUET_NOTES_MAX)
                 return;
         note.n = strnlen(note.text, note.n);
-        if (!footer->notes.text && is_name(name, n_name, NOTES_NAME)) /* the first one counts */
+        if (!footer->notes.text && footer_is_name(name, n_name, NOTES_NAME)) /* the first one counts */
                 footer->notes = note;
-        if (!footer->arrow.text && is_name(name, n_name, ARROW_NAME))
+        if (!footer->arrow.text && footer_is_name(name, n_name, ARROW_NAME))
                 footer->arrow = note;
 }
 
@@ -150,7 +150,8 @@ static void read_notes(struct thrift *thrift, enum thrift_type type, struct parq
 }
 
 /* Only where it is, and its rows: its chunks are read when they are needed. */
-static int read_group(struct thrift *thrift, enum thrift_type type, struct parquet_footer *footer, struct why *why) {
+static int footer_read_group(struct thrift *thrift, enum thrift_type type, struct parquet_footer *footer,
+                             struct why *why) {
         struct group group = { .at = thrift->at };
         struct thrift_field field = { 0 };
         int64_t n_rows = -1;
@@ -173,18 +174,19 @@ static int read_group(struct thrift *thrift, enum thrift_type type, struct parqu
         return 0;
 }
 
-static int read_groups(struct thrift *thrift, enum thrift_type type, struct parquet_footer *footer, struct why *why) {
+static int footer_read_groups(struct thrift *thrift, enum thrift_type type, struct parquet_footer *footer,
+                              struct why *why) {
         enum thrift_type element;
         size_t n = thrift_list(thrift, type, &element);
         int r = 0;
 
         for (size_t i = 0; i < n && r == 0 && !thrift->is_damaged; i++)
-                r = read_group(thrift, element, footer, why);
+                r = footer_read_group(thrift, element, footer, why);
         return r;
 }
 
-static int read_field(struct thrift *thrift, const struct thrift_field *field, struct parquet_footer *footer,
-                      int64_t *n_rows, struct why *why) {
+static int footer_read_field(struct thrift *thrift, const struct thrift_field *field, struct parquet_footer *footer,
+                             int64_t *n_rows, struct why *why) {
         switch (field->id) {
         case FILE_SCHEMA:
                 if (footer->schema.n_elements > 0)
@@ -194,7 +196,7 @@ static int read_field(struct thrift *thrift, const struct thrift_field *field, s
                 *n_rows = thrift_integer(thrift, field->type);
                 return 0;
         case FILE_GROUPS:
-                return read_groups(thrift, field->type, footer, why);
+                return footer_read_groups(thrift, field->type, footer, why);
         case FILE_NOTES:
                 read_notes(thrift, field->type, footer);
                 return 0;
@@ -207,7 +209,7 @@ static int read_field(struct thrift *thrift, const struct thrift_field *field, s
         }
 }
 
-static int check_rows(struct parquet_footer *footer, int64_t n_rows, uint64_t n_bytes, struct why *why) {
+static int footer_check_rows(struct parquet_footer *footer, int64_t n_rows, uint64_t n_bytes, struct why *why) {
         uint64_t n_sum = 0;
 
         for (uint64_t i = 0; i < footer->n_groups; i++)
@@ -223,25 +225,25 @@ static int check_rows(struct parquet_footer *footer, int64_t n_rows, uint64_t n_
         return 0;
 }
 
-static int parse(struct parquet_footer *footer, uint64_t n_bytes, struct why *why) {
+static int footer_parse(struct parquet_footer *footer, uint64_t n_bytes, struct why *why) {
         struct thrift thrift = thrift_at(footer, 0);
         struct thrift_field field = { 0 };
         int64_t n_rows = -1;
         int r = 0;
 
         while (r == 0 && thrift_next(&thrift, &field))
-                r = read_field(&thrift, &field, footer, &n_rows, why);
+                r = footer_read_field(&thrift, &field, footer, &n_rows, why);
         if (r == 0 && (thrift.is_damaged || footer->schema.n_elements == 0))
                 r = why_set(why, -EBADMSG, "is damaged: its footer cannot be read; copy it again");
-        return r == 0 ? check_rows(footer, n_rows, n_bytes, why) : r;
+        return r == 0 ? footer_check_rows(footer, n_rows, n_bytes, why) : r;
 }
 
 int parquet_footer_read(int fd, uint64_t n_bytes, struct parquet_footer *ret_footer, struct why *why) {
         struct parquet_footer footer = { 0 };
-        int r = load(fd, n_bytes, &footer, why);
+        int r = footer_load(fd, n_bytes, &footer, why);
 
         if (r == 0)
-                r = parse(&footer, n_bytes, why);
+                r = footer_parse(&footer, n_bytes, why);
         if (r < 0)
                 parquet_footer_fini(&footer);
         else

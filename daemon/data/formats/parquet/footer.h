@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/data/formats/parquet/schema.h"
+#include "daemon/data/formats/parquet/parquet_schema.h"
 
 #define PARQUET_FOOTER_MAX (256u << 20) /* bytes */
 #define PARQUET_NOTES_MAX  (64u << 20)  /* bytes of a note */

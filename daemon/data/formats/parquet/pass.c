@@ -12,7 +12,7 @@
 #include "daemon/data/formats/differing/columns_map.h"
 #include "proto/base/cleanup.h"
 
-static int in_file(const struct parquet_pass *pass, const char *name, int error, const struct why *detail) {
+static int pass_in_file(const struct parquet_pass *pass, const char *name, int error, const struct why *detail) {
         return why_set(pass->why, error, "%s/%s: %s", pass->files->root, name, detail->text);
 }
 
@@ -55,11 +55,11 @@ static int read_footer(struct parquet_pass *pass, const char *name, struct parqu
         if (fd < 0)
                 return fd;
         r = parquet_footer_read(fd, (uint64_t)status.st_size, footer, &detail);
-        return r < 0 ? in_file(pass, name, r, &detail) : 0;
+        return r < 0 ? pass_in_file(pass, name, r, &detail) : 0;
 }
 
 /* A column that has no type in the first file gets that of a later one. */
-static int complete_schema(struct parquet_pass *pass) {
+static int pass_complete_schema(struct parquet_pass *pass) {
         struct why detail;
         int r = 0;
 
@@ -74,7 +74,7 @@ static int complete_schema(struct parquet_pass *pass) {
                 if (r == 0)
                         r = parquet_pass_look_up(pass, 0, &detail);
                 if (r < 0)
-                        return in_file(pass, name, r, &detail);
+                        return pass_in_file(pass, name, r, &detail);
         }
         return r;
 }
@@ -90,11 +90,11 @@ int parquet_pass_open(struct parquet_pass *pass, const char *split, const char *
         name = pass->listed.names[0];
         r = read_footer(pass, name, &pass->first);
         if (r == 0)
-                r = complete_schema(pass);
+                r = pass_complete_schema(pass);
         if (r < 0)
                 return r;
         r = parquet_columns_plan(&pass->columns, &pass->first, fields, pass->refusals, &detail);
-        return r < 0 ? in_file(pass, name, r, &detail) : 0;
+        return r < 0 ? pass_in_file(pass, name, r, &detail) : 0;
 }
 
 uint64_t parquet_pass_page_bytes(const struct parquet_pass *pass) {
@@ -188,8 +188,8 @@ static int run_groups(const struct parquet_visitor *visitor, int fd, const struc
 
 /* In the caller's thread: the first piece of a file begins it, and the others must be of the same file. Returns 0;
  * PARQUET_AGAIN: they are not; or an errno with `why`. */
-static int begin_file(struct running *running, uint64_t idx_file, const struct stat *status, uint64_t n_rows,
-                      struct why *why) {
+static int pass_begin_file(struct running *running, uint64_t idx_file, const struct stat *status, uint64_t n_rows,
+                           struct why *why) {
         const struct parquet_visitor *visitor = running->visitor;
 
         if (running->n_begun > idx_file)
@@ -210,7 +210,7 @@ static int run_footer(const struct running *running, uint64_t piece, int fd, con
         if (r < 0)
                 return r;
         if (ours)
-                r = begin_file(ours, idx_file, status, footer.n_rows, why);
+                r = pass_begin_file(ours, idx_file, status, footer.n_rows, why);
         else if (visitor->file)
                 r = visitor->file(visitor->userdata, running->copy.listed.names[idx_file], status, why);
         if (part)
@@ -237,12 +237,12 @@ static int run_piece(const struct running *running, uint64_t piece, struct runni
         if (part)
                 part->status = status;
         r = run_footer(running, piece, fd, &status, ours, part, &detail);
-        return r < 0 ? in_file(pass, name, r, &detail) : 0;
+        return r < 0 ? pass_in_file(pass, name, r, &detail) : 0;
 }
 
 /* ---- parts ------------------------------------------------------------------------------------------------------- */
 
-static void part_free(void *found) {
+static void pass_part_free(void *found) {
         struct part *part = found;
 
         if (part->visitor)
@@ -251,7 +251,7 @@ static void part_free(void *found) {
         free(part);
 }
 
-static struct part *part_new(const struct running *running, const atomic_bool *is_over) {
+static struct part *pass_part_new(const struct running *running, const atomic_bool *is_over) {
         const struct parquet_columns *columns = &running->copy.columns;
         struct part *part = calloc(1, sizeof(*part));
 
@@ -274,7 +274,7 @@ static struct part *part_new(const struct running *running, const atomic_bool *i
                 part->visitor = running->visitor->make(running->visitor->userdata, &part->pass);
         }
         if (!part->visitor) {
-                part_free(part);
+                pass_part_free(part);
                 return NULL;
         }
         return part;
@@ -282,10 +282,10 @@ static struct part *part_new(const struct running *running, const atomic_bool *i
 
 static void *look_at_piece(void *userdata, uint64_t piece, const atomic_bool *is_over) {
         const struct running *running = userdata;
-        struct part *part = part_new(running, is_over);
+        struct part *part = pass_part_new(running, is_over);
 
         if (part && run_piece(running, piece, NULL, part) < 0) {
-                part_free(part);
+                pass_part_free(part);
                 part = NULL;
         }
         if (part && running->visitor->rest)
@@ -293,23 +293,23 @@ static void *look_at_piece(void *userdata, uint64_t piece, const atomic_bool *is
         return part;
 }
 
-static int take_part(struct running *running, uint64_t piece, const struct part *part) {
+static int pass_take_part(struct running *running, uint64_t piece, const struct part *part) {
         uint64_t idx_file = piece / running->n_cut;
         struct parquet_pass *pass = running->pass;
         struct why detail;
-        int r = begin_file(running, idx_file, &part->status, part->n_file, &detail);
+        int r = pass_begin_file(running, idx_file, &part->status, part->n_file, &detail);
 
         if (r == 0)
                 r = running->visitor->take(running->visitor->userdata, part->visitor, &detail);
         if (r == 0)
                 r = parquet_pass_look_up(pass, part->pass.n_rows, &detail);
-        return r < 0 ? in_file(pass, running->copy.listed.names[idx_file], r, &detail) : r;
+        return r < 0 ? pass_in_file(pass, running->copy.listed.names[idx_file], r, &detail) : r;
 }
 
-static int take_piece(void *userdata, uint64_t piece, const void *found) {
+static int pass_take_piece(void *userdata, uint64_t piece, const void *found) {
         struct running *running = userdata;
         uint64_t n_begun = running->n_begun;
-        int r = found ? take_part(running, piece, found) : PARQUET_AGAIN;
+        int r = found ? pass_take_part(running, piece, found) : PARQUET_AGAIN;
 
         if (r == PARQUET_AGAIN)
                 r = run_piece(running, piece, running, NULL);
@@ -336,12 +336,12 @@ static int running_begin(struct running *running, struct why *why) {
         return 0;
 }
 
-static void running_fini(struct running *running) {
+static void pass_running_fini(struct running *running) {
         free(running->copy.columns.all);
 }
 
 int parquet_pass_run(struct parquet_pass *pass, const struct parquet_visitor *visitor) {
-        _cleanup_(running_fini) struct running running = { .pass = pass, .visitor = visitor };
+        _cleanup_(pass_running_fini) struct running running = { .pass = pass, .visitor = visitor };
         uint64_t n_files = pass->listed.n, n_pieces = visitor->make ? parted_pieces(n_files) : n_files;
         int r = running_begin(&running, pass->why);
 
@@ -352,8 +352,8 @@ int parquet_pass_run(struct parquet_pass *pass, const struct parquet_visitor *vi
         why_set(pass->why, -ENOMEM, "%s: no memory to read it", pass->files->root); /* unless more is said */
         r = parted_run(&(struct parted){ .n = n_pieces,
                                          .look = visitor->make ? look_at_piece : NULL,
-                                         .take = take_piece,
-                                         .free = part_free,
+                                         .take = pass_take_piece,
+                                         .free = pass_part_free,
                                          .userdata = &running });
         if (r == 0 && running.n_rows == 0)
                 r = why_set(pass->why, -ENOENT, "%s: its Parquet files have no rows", pass->files->root);

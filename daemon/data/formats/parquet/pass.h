@@ -9,7 +9,7 @@
 
 #include "daemon/data/files/shards.h"
 #include "daemon/data/format.h"
-#include "daemon/data/formats/parquet/columns.h"
+#include "daemon/data/formats/parquet/parquet_columns.h"
 
 struct parquet_pass {
         int root_fd;
@@ -59,8 +59,8 @@ struct parquet_visitor {
         int (*take)(void *userdata, struct parquet_visitor *part, struct why *why);
 };
 
-/* Fills in a struct of which only the first five members are set. `split` as in shards.h, `fields` as in columns.h.
- * Returns 0 or an errno with `why`. */
+/* Fills in a struct of which only the first five members are set. `split` as in shards.h, `fields` as in
+ * parquet_columns.h. Returns 0 or an errno with `why`. */
 int parquet_pass_open(struct parquet_pass *pass, const char *split, const char *fields);
 
 /* Shows the visitor all row groups. Returns 0 or an errno with `why`. Blocks until all is read, or it is cancelled. */

@@ -18,18 +18,18 @@ struct survey {
         struct growing elements;
 };
 
-static void survey_fini(struct survey *survey) {
+static void survey_survey_fini(struct survey *survey) {
         parquet_reader_fini(&survey->reader);
         parquet_reader_fini(&survey->paths);
         growing_fini(&survey->elements);
 }
 
-static bool is_null(const struct parquet_value *value) {
+static bool survey_is_null(const struct parquet_value *value) {
         return !value->bytes && value->offset == PARQUET_NULL;
 }
 
 /* Adds to the type of a column's numbers that of others. */
-static void widen(struct parquet_column *column, uint32_t dtype) {
+static void survey_widen(struct parquet_column *column, uint32_t dtype) {
         uint32_t joined = number_types_join(column->field.dtype, dtype);
 
         if (column->field.kind != FIELD_VALUE || joined == NUMBER_TYPE_NONE)
@@ -49,7 +49,7 @@ static int survey_label(struct survey *survey, struct parquet_column *column, st
 
         if (r < 0)
                 return r;
-        if (is_null(&value) || !parquet_number(element, value.bytes, &number) ||
+        if (survey_is_null(&value) || !parquet_number(element, value.bytes, &number) ||
             !number_convert(element->dtype, &number, DLP_DTYPE_INT64, &label)) {
                 column->n_absent++;
                 return 0;
@@ -59,7 +59,7 @@ static int survey_label(struct survey *survey, struct parquet_column *column, st
         return 0;
 }
 
-static int survey_media(struct survey *survey, struct parquet_column *column, struct why *why) {
+static int survey_survey_media(struct survey *survey, struct parquet_column *column, struct why *why) {
         struct parquet_value bytes, path;
         int r = parquet_reader_next(&survey->reader, &bytes, why);
 
@@ -67,9 +67,9 @@ static int survey_media(struct survey *survey, struct parquet_column *column, st
                 r = parquet_reader_next(&survey->paths, &path, why);
         if (r < 0)
                 return r;
-        if (!is_null(&bytes))
+        if (!survey_is_null(&bytes))
                 column->n_inside++;
-        else if (!is_null(&path))
+        else if (!survey_is_null(&path))
                 column->n_outside++;
         else
                 column->n_absent++;
@@ -82,12 +82,12 @@ static int survey_row(struct survey *survey, struct parquet_column *column, stru
         if (column->class_names)
                 return survey_label(survey, column, why);
         if (column->role == PARQUET_ROLE_MEDIA)
-                return survey_media(survey, column, why);
+                return survey_survey_media(survey, column, why);
         return parquet_reader_next_list(&survey->reader, &column->widths, &survey->elements, &is_missing, why);
 }
 
-static int survey_rows(struct survey *survey, struct parquet_column *column, const struct parquet_group *group,
-                       struct why *why) {
+static int survey_survey_rows(struct survey *survey, struct parquet_column *column, const struct parquet_group *group,
+                              struct why *why) {
         int r;
 
         survey->reader.is_levels_only = survey->paths.is_levels_only = !column->class_names;
@@ -115,7 +115,7 @@ static int survey_chunk(const struct parquet_group *group, struct parquet_column
         if (!group->chunks[element->idx_leaf].is_verbatim)
                 column->is_compressed = true;
         if (element->meaning == PARQUET_NUMBER)
-                widen(column, element->dtype);
+                survey_widen(column, element->dtype);
         return parquet_chunk_check(&group->chunks[element->idx_leaf], why);
 }
 
@@ -130,7 +130,7 @@ static int survey_group(void *userdata, const struct parquet_group *group, struc
                 int error = survey_chunk(group, column, &detail);
 
                 if (error == 0 && column->is_surveyed)
-                        error = survey_rows(survey, column, group, &detail);
+                        error = survey_survey_rows(survey, column, group, &detail);
                 if (error == 0)
                         continue;
                 damaged = why_set(why, error, "column \"%s\": %s", column->field.name, detail.text);
@@ -142,33 +142,33 @@ static int survey_group(void *userdata, const struct parquet_group *group, struc
 
 /* ---- parts ------------------------------------------------------------------------------------------------------- */
 
-static void begin(struct survey *survey, struct parquet_pass *pass) {
+static void survey_begin(struct survey *survey, struct parquet_pass *pass) {
         *survey = (struct survey){ .pass = pass, .memory = { .max_bytes = parquet_pass_page_bytes(pass) } };
         survey->reader.memory = survey->paths.memory = &survey->memory;
 }
 
-static struct parquet_visitor *make_part(void *userdata, struct parquet_pass *part) {
+static struct parquet_visitor *survey_make_part(void *userdata, struct parquet_pass *part) {
         struct survey *survey = malloc(sizeof(*survey));
 
         (void)userdata;
         if (!survey)
                 return NULL;
-        begin(survey, part);
+        survey_begin(survey, part);
         survey->visitor = (struct parquet_visitor){ .userdata = survey, .group = survey_group };
         return &survey->visitor;
 }
 
-static void rest_part(struct parquet_visitor *part) {
-        survey_fini(part->userdata);
+static void survey_rest_part(struct parquet_visitor *part) {
+        survey_survey_fini(part->userdata);
 }
 
-static void free_part(struct parquet_visitor *part) {
-        survey_fini(part->userdata);
+static void survey_free_part(struct parquet_visitor *part) {
+        survey_survey_fini(part->userdata);
         free(part->userdata);
 }
 
 /* Inner lists that are longer in one part than in another are refused by who reads both. */
-static bool is_as_wide(const struct parquet_column *column, const struct parquet_column *part) {
+static bool survey_is_as_wide(const struct parquet_column *column, const struct parquet_column *part) {
         for (uint32_t i = 0; i <= PARQUET_LEVELS_MAX; i++)
                 if (column->widths.n[i] != part->widths.n[i] && column->widths.n[i] != PARQUET_WIDTH_NONE &&
                     part->widths.n[i] != PARQUET_WIDTH_NONE)
@@ -176,9 +176,9 @@ static bool is_as_wide(const struct parquet_column *column, const struct parquet
         return true;
 }
 
-static void add_column(struct parquet_column *column, const struct parquet_column *part) {
+static void survey_add_column(struct parquet_column *column, const struct parquet_column *part) {
         column->is_compressed |= part->is_compressed;
-        widen(column, part->field.dtype);
+        survey_widen(column, part->field.dtype);
         for (uint32_t i = 0; i <= PARQUET_LEVELS_MAX; i++)
                 if (column->widths.n[i] == PARQUET_WIDTH_NONE)
                         column->widths.n[i] = part->widths.n[i];
@@ -189,31 +189,31 @@ static void add_column(struct parquet_column *column, const struct parquet_colum
         column->most = part->most > column->most ? part->most : column->most;
 }
 
-static int take_part(void *userdata, struct parquet_visitor *part, struct why *why) {
+static int survey_take_part(void *userdata, struct parquet_visitor *part, struct why *why) {
         struct survey *survey = userdata, *found = part->userdata;
         struct parquet_columns *columns = &survey->pass->columns;
 
         (void)why;
         for (uint32_t i = 0; i < columns->n; i++)
-                if (!is_as_wide(&columns->all[i], &found->pass->columns.all[i]))
+                if (!survey_is_as_wide(&columns->all[i], &found->pass->columns.all[i]))
                         return PARQUET_AGAIN;
         for (uint32_t i = 0; i < columns->n; i++)
-                add_column(&columns->all[i], &found->pass->columns.all[i]);
+                survey_add_column(&columns->all[i], &found->pass->columns.all[i]);
         return 0;
 }
 
 int parquet_survey(struct parquet_pass *pass) {
-        _cleanup_(survey_fini) struct survey survey;
+        _cleanup_(survey_survey_fini) struct survey survey;
         struct why detail;
         int r;
 
-        begin(&survey, pass);
+        survey_begin(&survey, pass);
         r = parquet_pass_run(pass, &(struct parquet_visitor){ .userdata = &survey,
                                                               .group = survey_group,
-                                                              .make = make_part,
-                                                              .rest = rest_part,
-                                                              .free = free_part,
-                                                              .take = take_part });
+                                                              .make = survey_make_part,
+                                                              .rest = survey_rest_part,
+                                                              .free = survey_free_part,
+                                                              .take = survey_take_part });
         if (r < 0)
                 return r;
         r = parquet_columns_settle(&pass->columns, pass->refusals, &detail);

@@ -1,22 +1,22 @@
 #include "daemon/data/formats/parquet/thrift.h"
 
-static void damage(struct thrift *thrift) {
+static void thrift_damage(struct thrift *thrift) {
         thrift->is_damaged = true;
         thrift->at = thrift->n_bytes;
 }
 
-static uint8_t take_byte(struct thrift *thrift) {
+static uint8_t thrift_take_byte(struct thrift *thrift) {
         if (thrift->at < thrift->n_bytes)
                 return thrift->bytes[thrift->at++];
-        damage(thrift);
+        thrift_damage(thrift);
         return 0;
 }
 
-static uint64_t take_varint(struct thrift *thrift) {
+static uint64_t thrift_take_varint(struct thrift *thrift) {
         uint64_t value = 0;
 
         for (unsigned shift = 0; shift < 64; shift += 7) {
-                uint8_t byte = take_byte(thrift);
+                uint8_t byte = thrift_take_byte(thrift);
 
                 if (shift == 63 && byte > 1)
                         break;
@@ -24,32 +24,32 @@ static uint64_t take_varint(struct thrift *thrift) {
                 if (!(byte & 0x80))
                         return thrift->is_damaged ? 0 : value;
         }
-        damage(thrift);
+        thrift_damage(thrift);
         return 0;
 }
 
-static int64_t take_zigzag(struct thrift *thrift) {
-        uint64_t value = take_varint(thrift);
+static int64_t thrift_take_zigzag(struct thrift *thrift) {
+        uint64_t value = thrift_take_varint(thrift);
 
         return (int64_t)(value >> 1 ^ -(value & 1));
 }
 
 static void skip_bytes(struct thrift *thrift, uint64_t n) {
         if (n > thrift->n_bytes - thrift->at)
-                damage(thrift);
+                thrift_damage(thrift);
         else
                 thrift->at += n;
 }
 
 bool thrift_next(struct thrift *thrift, struct thrift_field *field) {
-        uint8_t head = take_byte(thrift);
+        uint8_t head = thrift_take_byte(thrift);
         int64_t id;
 
         if (thrift->is_damaged || (head & 0x0f) == THRIFT_STOP)
                 return false;
-        id = head >> 4 ? field->id + (head >> 4) : take_zigzag(thrift);
+        id = head >> 4 ? field->id + (head >> 4) : thrift_take_zigzag(thrift);
         if (id <= 0 || id > INT16_MAX || (head & 0x0f) > THRIFT_UUID)
-                damage(thrift);
+                thrift_damage(thrift);
         if (thrift->is_damaged)
                 return false;
         *field = (struct thrift_field){ .id = (int32_t)id, .type = (enum thrift_type)(head & 0x0f) };
@@ -59,20 +59,20 @@ bool thrift_next(struct thrift *thrift, struct thrift_field *field) {
 int64_t thrift_integer(struct thrift *thrift, enum thrift_type type) {
         switch (type) {
         case THRIFT_BYTE:
-                return (int8_t)take_byte(thrift);
+                return (int8_t)thrift_take_byte(thrift);
         case THRIFT_I16:
         case THRIFT_I32:
         case THRIFT_I64:
-                return take_zigzag(thrift);
+                return thrift_take_zigzag(thrift);
         default:
-                damage(thrift);
+                thrift_damage(thrift);
                 return 0;
         }
 }
 
 bool thrift_bool(struct thrift *thrift, enum thrift_type type) {
         if (type != THRIFT_TRUE && type != THRIFT_FALSE)
-                damage(thrift);
+                thrift_damage(thrift);
         return type == THRIFT_TRUE;
 }
 
@@ -82,8 +82,8 @@ const char *thrift_binary(struct thrift *thrift, enum thrift_type type, size_t *
 
         *ret_n = 0;
         if (type != THRIFT_BINARY)
-                damage(thrift);
-        n = take_varint(thrift);
+                thrift_damage(thrift);
+        n = thrift_take_varint(thrift);
         bytes = thrift->bytes + thrift->at;
         skip_bytes(thrift, n);
         if (thrift->is_damaged)
@@ -98,12 +98,12 @@ size_t thrift_list(struct thrift *thrift, enum thrift_type type, enum thrift_typ
 
         *ret_element = THRIFT_STOP;
         if (type != THRIFT_LIST && type != THRIFT_SET)
-                damage(thrift);
-        head = take_byte(thrift);
-        n = head >> 4 == 15 ? take_varint(thrift) : head >> 4;
+                thrift_damage(thrift);
+        head = thrift_take_byte(thrift);
+        n = head >> 4 == 15 ? thrift_take_varint(thrift) : head >> 4;
         if (n > thrift->n_bytes - thrift->at || (head & 0x0f) > THRIFT_UUID ||
             (n > 0 && (head & 0x0f) == THRIFT_STOP)) /* some writers leave the type of an empty list at 0 */
-                damage(thrift);
+                thrift_damage(thrift);
         if (thrift->is_damaged)
                 return 0;
         *ret_element = (enum thrift_type)(head & 0x0f);
@@ -112,7 +112,7 @@ size_t thrift_list(struct thrift *thrift, enum thrift_type type, enum thrift_typ
 
 bool thrift_struct(struct thrift *thrift, enum thrift_type type) {
         if (type != THRIFT_STRUCT)
-                damage(thrift);
+                thrift_damage(thrift);
         return !thrift->is_damaged;
 }
 
@@ -123,7 +123,7 @@ static void skip(struct thrift *thrift, enum thrift_type type, unsigned depth);
 /* In a list a bool is a byte; as a field, it is in the type. */
 static void skip_element(struct thrift *thrift, enum thrift_type type, unsigned depth) {
         if (type == THRIFT_TRUE || type == THRIFT_FALSE)
-                take_byte(thrift);
+                thrift_take_byte(thrift);
         else
                 skip(thrift, type, depth);
 }
@@ -137,8 +137,8 @@ static void skip_list(struct thrift *thrift, enum thrift_type type, unsigned dep
 }
 
 static void skip_map(struct thrift *thrift, unsigned depth) {
-        uint64_t n = take_varint(thrift);
-        uint8_t types = n > 0 ? take_byte(thrift) : 0;
+        uint64_t n = thrift_take_varint(thrift);
+        uint8_t types = n > 0 ? thrift_take_byte(thrift) : 0;
 
         for (uint64_t i = 0; i < n && !thrift->is_damaged; i++) {
                 skip_element(thrift, (enum thrift_type)(types >> 4), depth);
@@ -155,7 +155,7 @@ static void skip_struct(struct thrift *thrift, unsigned depth) {
 
 static void skip(struct thrift *thrift, enum thrift_type type, unsigned depth) {
         if (depth == THRIFT_DEPTH_MAX) {
-                damage(thrift);
+                thrift_damage(thrift);
                 return;
         }
         switch (type) {
@@ -163,12 +163,12 @@ static void skip(struct thrift *thrift, enum thrift_type type, unsigned depth) {
         case THRIFT_FALSE:
                 break;
         case THRIFT_BYTE:
-                take_byte(thrift);
+                thrift_take_byte(thrift);
                 break;
         case THRIFT_I16:
         case THRIFT_I32:
         case THRIFT_I64:
-                take_varint(thrift);
+                thrift_take_varint(thrift);
                 break;
         case THRIFT_DOUBLE:
                 skip_bytes(thrift, 8);
@@ -177,7 +177,7 @@ static void skip(struct thrift *thrift, enum thrift_type type, unsigned depth) {
                 skip_bytes(thrift, 16);
                 break;
         case THRIFT_BINARY:
-                skip_bytes(thrift, take_varint(thrift));
+                skip_bytes(thrift, thrift_take_varint(thrift));
                 break;
         case THRIFT_LIST:
         case THRIFT_SET:
@@ -190,7 +190,7 @@ static void skip(struct thrift *thrift, enum thrift_type type, unsigned depth) {
                 skip_struct(thrift, depth + 1);
                 break;
         default:
-                damage(thrift);
+                thrift_damage(thrift);
         }
 }
 

@@ -17,17 +17,17 @@ static struct {
         uint32_t lane[4][256];   /* [k][b]: the byte k of a checksum is b, and a lane of zeroes follows */
 } tables;
 
-static uint32_t take_byte(uint32_t crc, uint8_t byte) {
+static uint32_t crc32c_take_byte(uint32_t crc, uint8_t byte) {
         return crc >> 8 ^ tables.slices[0][(crc ^ byte) & 0xff];
 }
 
 static uint32_t append_zeroes(uint32_t crc, size_t n) {
         for (size_t i = 0; i < n; i++)
-                crc = take_byte(crc, 0);
+                crc = crc32c_take_byte(crc, 0);
         return crc;
 }
 
-static void make_tables(void) {
+static void crc32c_make_tables(void) {
         for (uint32_t b = 0; b < 256; b++) {
                 uint32_t crc = b;
 
@@ -51,7 +51,7 @@ static void make_tables(void) {
 static void have_tables(void) {
         static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-        pthread_once(&once, make_tables);
+        pthread_once(&once, crc32c_make_tables);
 }
 
 uint32_t crc32c_by_table(const void *bytes, size_t n_bytes) {
@@ -68,7 +68,7 @@ uint32_t crc32c_by_table(const void *bytes, size_t n_bytes) {
                       tables.slices[0][high >> 24];
         }
         for (; n_bytes > 0; at++, n_bytes--)
-                crc = take_byte(crc, *at);
+                crc = crc32c_take_byte(crc, *at);
         return ~crc;
 }
 
@@ -82,7 +82,7 @@ static uint32_t append_lane(uint32_t crc) {
                tables.lane[3][crc >> 24];
 }
 
-SSE42 static uint64_t take_word(uint64_t crc, const uint8_t *at) {
+SSE42 static uint64_t crc32c_take_word(uint64_t crc, const uint8_t *at) {
         uint64_t word;
 
         memcpy(&word, at, sizeof(word));
@@ -96,14 +96,14 @@ SSE42 static uint32_t crc32c_sse42(const uint8_t *at, size_t n_bytes) {
                 uint64_t second = 0, third = 0;
 
                 for (size_t i = 0; i < LANE_BYTES; i += 8) {
-                        crc = take_word(crc, at + i);
-                        second = take_word(second, at + LANE_BYTES + i);
-                        third = take_word(third, at + 2 * LANE_BYTES + i);
+                        crc = crc32c_take_word(crc, at + i);
+                        second = crc32c_take_word(second, at + LANE_BYTES + i);
+                        third = crc32c_take_word(third, at + 2 * LANE_BYTES + i);
                 }
                 crc = append_lane((uint32_t)(append_lane((uint32_t)crc) ^ second)) ^ third;
         }
         for (; n_bytes >= 8; at += 8, n_bytes -= 8)
-                crc = take_word(crc, at);
+                crc = crc32c_take_word(crc, at);
         for (; n_bytes > 0; at++, n_bytes--)
                 crc = _mm_crc32_u8((uint32_t)crc, *at);
         return ~(uint32_t)crc;

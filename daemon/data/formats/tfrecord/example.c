@@ -5,7 +5,7 @@
 
 #include "daemon/base/little_endian.h"
 
-static int damaged(struct why *why) {
+static int example_damaged(struct why *why) {
         return why_set(why, -EBADMSG, "it is neither a tf.train.Example nor a SequenceExample, or it is damaged");
 }
 
@@ -28,7 +28,7 @@ static bool read_feature(struct wire wire, struct feature *feature) {
 }
 
 /* An entry of a map: the name and the message. */
-static bool read_entry(struct wire wire, struct feature *feature) {
+static bool example_read_entry(struct wire wire, struct feature *feature) {
         bool has_name = false, has_message = false;
         struct wire_field field;
 
@@ -64,12 +64,12 @@ static int scan_map(const struct scan *scan, struct wire wire, bool is_list) {
                 int r;
 
                 if (!wire_next(&wire, &field))
-                        return damaged(scan->why);
+                        return example_damaged(scan->why);
                 if (field.number != 1)
                         continue;
-                if (field.type != WIRE_BYTES || !read_entry(field.bytes, &feature) ||
+                if (field.type != WIRE_BYTES || !example_read_entry(field.bytes, &feature) ||
                     (!is_list && !read_feature(feature.message, &feature)))
-                        return damaged(scan->why);
+                        return example_damaged(scan->why);
                 r = is_list || feature.type != FEATURE_NONE ? scan->found(scan->userdata, &feature, scan->why) : 0;
                 if (r < 0)
                         return r;
@@ -88,7 +88,7 @@ int example_scan(const uint8_t *bytes, size_t n_bytes,
                 int r;
 
                 if (!wire_next(&wire, &field) || field.number > 2 || field.type != WIRE_BYTES)
-                        return damaged(why);
+                        return example_damaged(why);
                 r = scan_map(&scan, field.bytes, field.number == 2);
                 if (r < 0)
                         return r;
@@ -164,7 +164,7 @@ int feature_count(const struct feature *feature, struct feature_values *ret_valu
         return 0;
 }
 
-static uint8_t *write_number(uint8_t *out, const void *number, size_t n_bytes) {
+static uint8_t *example_write_number(uint8_t *out, const void *number, size_t n_bytes) {
         memcpy(out, number, n_bytes);
         return out + n_bytes;
 }
@@ -181,11 +181,11 @@ void feature_numbers(const struct feature *feature, void *ret_numbers) {
                 if (field.number != 1)
                         continue;
                 if (field.type == WIRE_VARINT)
-                        out = write_number(out, &field.number_value, sizeof(field.number_value));
+                        out = example_write_number(out, &field.number_value, sizeof(field.number_value));
                 else if (feature->type == FEATURE_FLOATS)
-                        out = write_number(out, field.bytes.at, n);
+                        out = example_write_number(out, field.bytes.at, n);
                 else
                         while (wire_left(&field.bytes) > 0 && wire_varint(&field.bytes, &value))
-                                out = write_number(out, &value, sizeof(value));
+                                out = example_write_number(out, &value, sizeof(value));
         }
 }

@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#include "daemon/base/protobuf/wire.h"
+#include "daemon/base/protobuf/protobuf_wire.h"
 #include "proto/base/why.h"
 
 enum feature_type {

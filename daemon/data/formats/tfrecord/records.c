@@ -14,14 +14,14 @@ void records_begin(struct records *records, struct ahead *ahead, uint64_t n_byte
         *records = (struct records){ .ahead = ahead, .n_bytes = n_bytes };
 }
 
-static int refuse(const struct records *records, int error, const char *what, struct why *why) {
+static int records_refuse(const struct records *records, int error, const char *what, struct why *why) {
         return why_set(why, error, "record %" PRIu64 " at byte %" PRIu64 ": %s", records->number, records->at, what);
 }
 
 static int refuse_read(const struct records *records, int error, uint64_t n, struct why *why) {
         if (error == -ENODATA)
-                return refuse(records, error,
-                              "the file became shorter while it was read; try again when it is complete", why);
+                return records_refuse(records, error,
+                                      "the file became shorter while it was read; try again when it is complete", why);
         return why_errno(why, error, "record %" PRIu64 " at byte %" PRIu64 ", of %" PRIu64 " bytes", records->number,
                          records->at, n);
 }
@@ -35,13 +35,13 @@ static const char *compression_of(const uint8_t *header) {
         return NULL;
 }
 
-static int refuse_length(const struct records *records, const uint8_t *header, struct why *why) {
+static int records_refuse_length(const struct records *records, const uint8_t *header, struct why *why) {
         const char *compression = records->at == 0 ? compression_of(header) : NULL;
 
         if (!compression)
-                return refuse(records, -EBADMSG,
-                              "the checksum of its length is wrong: the file is damaged, or it is not a TFRecord file",
-                              why);
+                return records_refuse(
+                        records, -EBADMSG,
+                        "the checksum of its length is wrong: the file is damaged, or it is not a TFRecord file", why);
         return why_set(why, -ENOTSUP,
                        "the file is compressed (%s), so that no record can be read by itself; stage it with prepare = "
                        "\"%s\", or decompress it, for instance with %s",
@@ -57,23 +57,23 @@ int records_next(struct records *records, struct record *ret_record, struct why 
         if (left == 0)
                 return RECORDS_END;
         if (left < HEADER_BYTES + FOOTER_BYTES)
-                return refuse(records, -EBADMSG, "the file ends within it: it was cut", why);
+                return records_refuse(records, -EBADMSG, "the file ends within it: it was cut", why);
         r = ahead_bytes(records->ahead, records->at, HEADER_BYTES, &bytes);
         if (r < 0)
                 return refuse_read(records, r, HEADER_BYTES, why);
         if (crc32c_masked(crc32c(bytes, 8)) != le32(bytes + 8))
-                return refuse_length(records, bytes, why);
+                return records_refuse_length(records, bytes, why);
         n = le64(bytes);
         if (n > left - HEADER_BYTES - FOOTER_BYTES)
-                return refuse(records, -EBADMSG, "the file ends within it: it was cut", why);
+                return records_refuse(records, -EBADMSG, "the file ends within it: it was cut", why);
         if (n > RECORDS_LENGTH_MAX)
-                return refuse(records, -EFBIG, "it has more than 2 GiB; write smaller records", why);
+                return records_refuse(records, -EFBIG, "it has more than 2 GiB; write smaller records", why);
         r = ahead_bytes(records->ahead, records->at, HEADER_BYTES + (size_t)n + FOOTER_BYTES, &bytes);
         if (r < 0)
                 return refuse_read(records, r, n, why);
         bytes += HEADER_BYTES;
         if (crc32c_masked(crc32c(bytes, (size_t)n)) != le32(bytes + n))
-                return refuse(records, -EBADMSG, "the checksum of its data is wrong: the file is damaged", why);
+                return records_refuse(records, -EBADMSG, "the checksum of its data is wrong: the file is damaged", why);
         *ret_record = (struct record){
                 .number = records->number++, .offset = records->at + HEADER_BYTES, .n_bytes = n, .bytes = bytes
         };

@@ -1,8 +1,8 @@
 #include "daemon/data/format.h"
 
 /* tfrecord: files of records, either all of a folder or those that the path names. All records are read once, which
- * checks their checksums and finds their features (survey.h); then the index says where the bytes of each feature lie,
- * and holds the short numbers itself.
+ * checks their checksums and finds their features (tfrecord_survey.h); then the index says where the bytes of each
+ * feature lie, and holds the short numbers itself.
  *
  * The .idx files that DALI's tools make beside them are not needed, and not read. */
 
@@ -21,7 +21,7 @@
 #include "daemon/data/format_tell.h"
 #include "daemon/data/formats/table_columns.h"
 #include "daemon/data/formats/tfrecord/crc32c.h"
-#include "daemon/data/formats/tfrecord/survey.h"
+#include "daemon/data/formats/tfrecord/tfrecord_survey.h"
 #include "proto/base/cleanup.h"
 
 #define LOOK_UP_RECORDS 4096u       /* between two checks of the cancel flag, */
@@ -57,7 +57,7 @@ static void pass_freep(struct pass **pass) {
         free(*pass);
 }
 
-static int no_memory(const struct pass *pass, int error) {
+static int tfrecord_no_memory(const struct pass *pass, int error) {
         if (error == -E2BIG)
                 return why_set(pass->why, error, "%s: more samples than an index can hold", pass->files->root);
         return why_set(pass->why, error, "%s: no memory for its index, after %" PRIu64 " records", pass->files->root,
@@ -66,7 +66,7 @@ static int no_memory(const struct pass *pass, int error) {
 
 /* ---- which files ------------------------------------------------------------------------------------------------ */
 
-static bool ends_with(const char *name, const char *ending) {
+static bool tfrecord_ends_with(const char *name, const char *ending) {
         size_t n = strlen(name), n_ending = strlen(ending);
 
         return n >= n_ending && strcmp(name + n - n_ending, ending) == 0;
@@ -84,7 +84,8 @@ static bool is_numbered(const char *name) {
 
 /* Compressed files are taken, and refused when they are opened: without them it would be a different dataset. */
 static bool is_taken(const char *name) {
-        if (name[0] == '.' || ends_with(name, ".idx") || ends_with(name, ".index") || ends_with(name, ".json"))
+        if (name[0] == '.' || tfrecord_ends_with(name, ".idx") || tfrecord_ends_with(name, ".index") ||
+            tfrecord_ends_with(name, ".json"))
                 return false;
         return strstr(name, ".tfrec") || is_numbered(name);
 }
@@ -100,7 +101,7 @@ static const struct shards_kind SHARDS = {
 
 /* ---- one pass over all records ----------------------------------------------------------------------------------- */
 
-static int look_up(struct pass *pass, const struct record *record) {
+static int tfrecord_look_up(struct pass *pass, const struct record *record) {
         pass->n_bytes_looked += record->n_bytes;
         seen_add(&pass->seen, record->n_bytes + 16); /* with its lengths and checksums */
         if (!pass->watch || (pass->survey.n_records % LOOK_UP_RECORDS != 0 && pass->n_bytes_looked < LOOK_UP_BYTES))
@@ -127,7 +128,7 @@ static int survey_records(struct pass *pass, const char *name, struct records *r
                         return why_set(pass->why, r, "%s/%s: record %" PRIu64 " at byte %" PRIu64 ": %s", root, name,
                                        record.number, record.offset - 12, detail.text);
                 if (r == 0)
-                        r = look_up(pass, &record);
+                        r = tfrecord_look_up(pass, &record);
                 if (r != 0)
                         return r;
                 *ret_n_records = record.number + 1;
@@ -136,7 +137,8 @@ static int survey_records(struct pass *pass, const char *name, struct records *r
 }
 
 /* Called by several threads. */
-static int open_file(void *userdata, size_t idx_name, int64_t *settled_ns, struct stat *ret_status, struct why *why) {
+static int tfrecord_open_file(void *userdata, size_t idx_name, int64_t *settled_ns, struct stat *ret_status,
+                              struct why *why) {
         const struct pass *pass = userdata;
 
         return listed_open(pass->root_fd, pass->files->root, pass->listed.names[idx_name], settled_ns, ret_status, why);
@@ -154,18 +156,18 @@ static int survey_file(struct pass *pass, size_t idx_name) {
         records_begin(&records, pass->ahead, (uint64_t)shard.status.st_size);
         r = survey_begin_shard(&pass->survey, name);
         if (r < 0)
-                return no_memory(pass, r);
+                return tfrecord_no_memory(pass, r);
         r = survey_records(pass, name, &records, &shard.n_records);
         if (r != 0)
                 return r;
         r = growing_append(&pass->shards, &shard, sizeof(shard));
-        return r < 0 ? no_memory(pass, r) : 0;
+        return r < 0 ? tfrecord_no_memory(pass, r) : 0;
 }
 
 /* Begins again if a feature turns out to need another form. Each feature changes its form once at most, and most of
  * them in the first records. */
 static int survey_files(struct pass *pass) {
-        const struct windows_files files = { .n = pass->listed.n, .open = open_file, .userdata = pass };
+        const struct windows_files files = { .n = pass->listed.n, .open = tfrecord_open_file, .userdata = pass };
         struct why detail;
         int r = SURVEY_AGAIN;
 
@@ -181,7 +183,7 @@ static int survey_files(struct pass *pass) {
                 return r;
         r = survey_finish(&pass->survey);
         if (r < 0)
-                return no_memory(pass, r);
+                return tfrecord_no_memory(pass, r);
         if (pass->survey.n_features == 0 && pass->survey.n_left_out > 0) {
                 r = table_no_column(NULL, pass->survey.refusals, &detail);
                 return why_set(pass->why, r, "%s/%s", pass->files->root, detail.text);
@@ -203,7 +205,7 @@ static bool is_list_of_bytes(const struct found_feature *found) {
         return found->form == FOUND_MESSAGE && found->type == FEATURE_BYTES && !found->is_not_single;
 }
 
-static enum field_kind kind_of(const struct found_feature *found) {
+static enum field_kind tfrecord_kind_of(const struct found_feature *found) {
         if (is_list_of_bytes(found) && !found->is_not_text)
                 return FIELD_TEXTS;
         if (found->form == FOUND_VALUE && !found->is_not_picture)
@@ -215,9 +217,10 @@ static enum field_kind kind_of(const struct found_feature *found) {
         return found->form == FOUND_VALUE || found->form == FOUND_MESSAGE ? FIELD_BYTES : FIELD_VALUE;
 }
 
-static void describe(const struct pass *pass, const struct found_feature *found, struct schema_field *ret_field) {
+static void tfrecord_describe(const struct pass *pass, const struct found_feature *found,
+                              struct schema_field *ret_field) {
         struct schema_field field = {
-                .kind = kind_of(found),
+                .kind = tfrecord_kind_of(found),
                 .is_stored = is_stored(found),
                 .may_be_absent = found->n_with < pass->survey.n_records,
         };
@@ -249,7 +252,7 @@ struct giving {
         size_t at[INDEX_FIELDS_MAX];        /* the next of its numbers */
 };
 
-static int add_fields(struct giving *giving) {
+static int tfrecord_add_fields(struct giving *giving) {
         struct survey *survey = &giving->pass->survey;
         struct schema_field field;
         uint32_t idx_stored = 0;
@@ -259,7 +262,7 @@ static int add_fields(struct giving *giving) {
                 giving->n_stored += is_stored(&survey->features[i]);
         r = index_builder_new(FORMAT_TFRECORD.name, giving->n_stored, &giving->builder);
         for (uint32_t i = 0; i < survey->n_features && r >= 0; i++) {
-                describe(giving->pass, &survey->features[i], &field);
+                tfrecord_describe(giving->pass, &survey->features[i], &field);
                 if (field.is_stored)
                         index_builder_describe(giving->builder, idx_stored++, &field);
                 else
@@ -307,7 +310,7 @@ static int give_all(struct giving *giving) {
         struct pass *pass = giving->pass;
         const struct found_shard *shards = (const void *)pass->shards.bytes;
         uint64_t idx_record = 0;
-        int r = add_fields(giving);
+        int r = tfrecord_add_fields(giving);
 
         if (r >= 0)
                 r = listed_give_root(&pass->listed, pass->files, giving->builder);
@@ -359,7 +362,7 @@ static int tfrecord_build(int root_fd, const struct files *files, const struct f
         pass->survey.refusals = format_refusals(options);
         r = ahead_new(WINDOWS_THREADS, &pass->ahead);
         if (r < 0)
-                return no_memory(pass, r);
+                return tfrecord_no_memory(pass, r);
         r = shards_find(&pass->listed, root_fd, files, &SHARDS, format_option(options, "split"), &pass->settled_ns,
                         why);
         if (r == 0)
@@ -369,7 +372,7 @@ static int tfrecord_build(int root_fd, const struct files *files, const struct f
         r = give_all(&giving);
         if (r < 0) {
                 index_builder_free(giving.builder);
-                return no_memory(pass, r);
+                return tfrecord_no_memory(pass, r);
         }
         if (watch && watch->progress)
                 watch->progress(watch->userdata, pass->survey.n_records);

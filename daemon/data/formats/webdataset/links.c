@@ -45,23 +45,23 @@ static struct target *target_at(const struct tar_links *links, size_t i) {
         return (struct target *)(void *)links->targets.bytes + i;
 }
 
-static const char *text_at(const struct tar_links *links, uint64_t at) {
+static const char *links_text_at(const struct tar_links *links, uint64_t at) {
         return (const char *)links->names.bytes + at;
 }
 
-static int compare(const struct tar_links *links, const char *name, uint64_t header, const struct target *other) {
-        int order = strcmp(name, text_at(links, other->name));
+static int links_compare(const struct tar_links *links, const char *name, uint64_t header, const struct target *other) {
+        int order = strcmp(name, links_text_at(links, other->name));
 
         return order != 0 ? order : header < other->member.header ? -1 : header > other->member.header;
 }
 
-static int by_name(const void *one, const void *other, void *links) {
+static int links_by_name(const void *one, const void *other, void *links) {
         const struct target *target = one;
 
-        return compare(links, text_at(links, target->name), target->member.header, other);
+        return links_compare(links, links_text_at(links, target->name), target->member.header, other);
 }
 
-static int add(struct tar_links *links, const struct tar_member *member) {
+static int links_add(struct tar_links *links, const struct tar_member *member) {
         const char *name = tar_plain_name(member->name);
         struct target target = { .member = *member, .name = links->names.n_bytes };
         int r = growing_append(&links->names, name, strlen(name) + 1);
@@ -81,7 +81,7 @@ int tar_links_read(int fd, uint64_t n_bytes, const atomic_bool *cancel, struct t
         while (r == 0 && (r = tar_step(tar, &member, why)) == 0) {
                 if (cancel && atomic_load_explicit(cancel, memory_order_relaxed))
                         return why_set(why, -ECANCELED, "cancelled");
-                r = add(links, &member);
+                r = links_add(links, &member);
                 if (r < 0)
                         return why_errno(why, r, "a table of links");
         }
@@ -89,7 +89,8 @@ int tar_links_read(int fd, uint64_t n_bytes, const atomic_bool *cancel, struct t
                 return r;
         links->is_cut = tar_is_cut(tar);
         links->n = links->targets.n_bytes / sizeof(struct target);
-        r = links->n > 0 ? indexing_sort(links->targets.bytes, links->n, sizeof(struct target), by_name, links) : 0;
+        r = links->n > 0 ? indexing_sort(links->targets.bytes, links->n, sizeof(struct target), links_by_name, links)
+                         : 0;
         if (r < 0)
                 return why_errno(why, r, "a table of links");
         *ret_links = TAKE_PTR(links);
@@ -97,13 +98,13 @@ int tar_links_read(int fd, uint64_t n_bytes, const atomic_bool *cancel, struct t
 }
 
 /* The first target that is not before this name and header. */
-static size_t place_of(const struct tar_links *links, const char *name, uint64_t header) {
+static size_t links_place_of(const struct tar_links *links, const char *name, uint64_t header) {
         size_t begin = 0, end = links->n;
 
         while (begin < end) {
                 size_t middle = begin + (end - begin) / 2;
 
-                if (compare(links, name, header, target_at(links, middle)) > 0)
+                if (links_compare(links, name, header, target_at(links, middle)) > 0)
                         begin = middle + 1;
                 else
                         end = middle;
@@ -111,30 +112,31 @@ static size_t place_of(const struct tar_links *links, const char *name, uint64_t
         return begin;
 }
 
-static bool is_called(const struct target *target, const struct tar_links *links, const char *name) {
-        return strcmp(text_at(links, target->name), name) == 0;
+static bool links_is_called(const struct target *target, const struct tar_links *links, const char *name) {
+        return strcmp(links_text_at(links, target->name), name) == 0;
 }
 
 /* The last one of this name before the header, as where it is unpacked; else the first one after it. */
 static const struct target *find_before(const struct tar_links *links, const char *name, uint64_t header) {
-        size_t begin = place_of(links, name, header);
+        size_t begin = links_place_of(links, name, header);
 
-        if (begin > 0 && is_called(target_at(links, begin - 1), links, name))
+        if (begin > 0 && links_is_called(target_at(links, begin - 1), links, name))
                 return target_at(links, begin - 1);
         if (begin < links->n && target_at(links, begin)->member.header == header) /* the link itself */
                 begin++;
-        return begin < links->n && is_called(target_at(links, begin), links, name) ? target_at(links, begin) : NULL;
+        return begin < links->n && links_is_called(target_at(links, begin), links, name) ? target_at(links, begin)
+                                                                                         : NULL;
 }
 
 /* The last one of this name: what a symbolic link leads to is looked at when all is unpacked. */
 static const struct target *find_last(const struct tar_links *links, const char *name) {
-        size_t end = place_of(links, name, UINT64_MAX);
+        size_t end = links_place_of(links, name, UINT64_MAX);
 
-        return end > 0 && is_called(target_at(links, end - 1), links, name) ? target_at(links, end - 1) : NULL;
+        return end > 0 && links_is_called(target_at(links, end - 1), links, name) ? target_at(links, end - 1) : NULL;
 }
 
 /* Has the archive something in a folder of this name? */
-static bool is_folder(const struct tar_links *links, const char *name) {
+static bool links_is_folder(const struct tar_links *links, const char *name) {
         char inner[PATH_MAX + 1];
         size_t n = strlen(name), i;
 
@@ -142,8 +144,8 @@ static bool is_folder(const struct tar_links *links, const char *name) {
                 return false;
         memcpy(inner, name, n);
         memcpy(inner + n, "/", 2);
-        i = place_of(links, inner, 0);
-        return i < links->n && strncmp(text_at(links, target_at(links, i)->name), inner, n + 1) == 0;
+        i = links_place_of(links, inner, 0);
+        return i < links->n && strncmp(links_text_at(links, target_at(links, i)->name), inner, n + 1) == 0;
 }
 
 /* ---- the way of a link ----------------------------------------------------------------------------------------- */
@@ -174,7 +176,7 @@ static int go_down(struct way *way, const char *name, size_t n) {
 }
 
 /* `path` is a symbolic link: it goes on from its folder, with its target and then what was ahead. */
-static int turn(struct way *way, const char *target) {
+static int links_turn(struct way *way, const char *target) {
         size_t n = strlen(target), n_ahead = strlen(way->ahead);
 
         if (target[0] == '/')
@@ -189,7 +191,7 @@ static int turn(struct way *way, const char *target) {
 }
 
 /* One name after the other, as the kernel does it, since a folder may be a link as well. */
-static int walk(const struct tar_links *links, struct way *way) {
+static int links_walk(const struct tar_links *links, struct way *way) {
         int r = 0;
 
         while (r == 0 && way->ahead[0]) {
@@ -211,20 +213,21 @@ static int walk(const struct tar_links *links, struct way *way) {
                 r = go_down(way, name, n);
                 found = r == 0 ? find_last(links, way->path) : NULL;
                 if (found && found->member.kind == TAR_SOFT_LINK)
-                        r = turn(way, text_at(links, found->target));
+                        r = links_turn(way, links_text_at(links, found->target));
         }
         return r;
 }
 
 /* The last member of where the way leads. */
-static int follow(const struct tar_links *links, struct way *way, const char *target, const struct target **ret_found) {
-        int r = turn(way, target);
+static int links_follow(const struct tar_links *links, struct way *way, const char *target,
+                        const struct target **ret_found) {
+        int r = links_turn(way, target);
 
         if (r == 0)
-                r = walk(links, way);
+                r = links_walk(links, way);
         *ret_found = r == 0 ? find_last(links, way->path) : NULL;
         if (r == 0 && !*ret_found)
-                r = is_folder(links, way->path) ? TAR_LINK_IS_FOLDER : TAR_LINK_LEADS_NOWHERE;
+                r = links_is_folder(links, way->path) ? TAR_LINK_IS_FOLDER : TAR_LINK_LEADS_NOWHERE;
         return r;
 }
 
@@ -238,7 +241,7 @@ int tar_links_find(const struct tar_links *links, const struct tar_member *link,
                 int r = 0;
 
                 if (member.kind == TAR_SOFT_LINK)
-                        r = follow(links, &way, member.target, &found);
+                        r = links_follow(links, &way, member.target, &found);
                 else if (way.n_steps++ < STEPS_MAX)
                         found = find_before(links, tar_plain_name(member.target), member.header);
                 else
@@ -248,7 +251,7 @@ int tar_links_find(const struct tar_links *links, const struct tar_member *link,
                 if (!found)
                         return -ENOENT;
                 member = found->member;
-                member.target = text_at(links, found->target);
+                member.target = links_text_at(links, found->target);
         }
         ret_member->offset = member.offset;
         ret_member->n_bytes = member.n_bytes;

@@ -21,7 +21,7 @@ static bool is_meta(const char *name) {
 }
 
 /* The extension in lower case. Returns false if it is empty or longer than a file's name can be. */
-static bool read_field(const char *extension, char ret_field[SCHEMA_NAME_MAX]) {
+static bool member_name_read_field(const char *extension, char ret_field[SCHEMA_NAME_MAX]) {
         size_t n = strlen(extension);
         char lower[EXTENSION_MAX];
 
@@ -33,7 +33,7 @@ static bool read_field(const char *extension, char ret_field[SCHEMA_NAME_MAX]) {
         return true;
 }
 
-static enum member_name refuse(const char *what, const char **ret_refusal) {
+static enum member_name member_name_refuse(const char *what, const char **ret_refusal) {
         *ret_refusal = what;
         return MEMBER_IS_REFUSED;
 }
@@ -55,12 +55,13 @@ enum member_name member_name_read(const char *name, size_t n_key_max, struct mem
                 return strchr(base + 1, '.') ? MEMBER_IS_HIDDEN : MEMBER_IS_NO_FIELD;
         place = (struct member_place){ .key = whole, .n_key = (size_t)(dot - whole) };
         _Static_assert(EXTENSION_MAX == 255, "as the message says");
-        if (!read_field(dot + 1, place.field))
-                return refuse("the part after the first dot names a field: it must have 1 to 255 bytes", ret_refusal);
+        if (!member_name_read_field(dot + 1, place.field))
+                return member_name_refuse("the part after the first dot names a field: it must have 1 to 255 bytes",
+                                          ret_refusal);
         if (place.n_key > n_key_max)
-                return refuse("the name of a sample is too long", ret_refusal);
+                return member_name_refuse("the name of a sample is too long", ret_refusal);
         if (!index_is_inner_path(name))
-                return refuse("the name of a sample may not leave its folder", ret_refusal);
+                return member_name_refuse("the name of a sample may not leave its folder", ret_refusal);
         *ret_place = place;
         return MEMBER_IS_FIELD;
 }

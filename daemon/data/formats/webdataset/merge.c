@@ -25,7 +25,7 @@ static int sort_by_text(const void *one, const void *other, void *unused) {
         return by_text(one, other);
 }
 
-static const char *key_of(const struct found_shard *shard, uint64_t sample) {
+static const char *merge_key_of(const struct found_shard *shard, uint64_t sample) {
         const uint64_t *keys = (const uint64_t *)(const void *)shard->walk->keys.bytes + shard->first_key;
 
         /* One of two archives may have been made by `tar -C DIR .`. */
@@ -43,7 +43,7 @@ static int sort_keys(const struct merge_pair *pair, const struct found_shard *sh
                 return why_set(why, -ENOMEM, "%s/%s: no memory for its keys", pair->root, name);
         keys = (void *)memory->bytes;
         for (uint64_t i = 0; i < shard->n_keys; i++)
-                keys[i] = (struct key){ .text = key_of(shard, i), .sample = i };
+                keys[i] = (struct key){ .text = merge_key_of(shard, i), .sample = i };
         r = indexing_sort(keys, shard->n_keys, sizeof(*keys), sort_by_text, NULL);
         if (r < 0)
                 return why_errno(why, r, "%s/%s: its keys", pair->root, name);
@@ -89,9 +89,9 @@ int merge_match(const struct merge_pair *pair, uint64_t *first_members, struct w
         for (uint64_t i = 0; i < pair->base->n_keys; i++)
                 first_members[i] = MERGE_NOTHING;
         for (uint64_t i = 0; i < pair->other->n_keys; i++, next++) {
-                const struct key wanted = { .text = key_of(pair->other, i) }, *found;
+                const struct key wanted = { .text = merge_key_of(pair->other, i) }, *found;
 
-                if (next >= pair->base->n_keys || strcmp(key_of(pair->base, next), wanted.text) != 0) {
+                if (next >= pair->base->n_keys || strcmp(merge_key_of(pair->base, next), wanted.text) != 0) {
                         found = bsearch(&wanted, of_base, pair->base->n_keys, sizeof(*of_base), by_text);
                         if (!found)
                                 return why_set(why, -EBADMSG,

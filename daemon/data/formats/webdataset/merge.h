@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-#include "daemon/data/formats/webdataset/walk.h"
+#include "daemon/data/formats/webdataset/tar_walk.h"
 #include "proto/base/why.h"
 
 #define MERGE_NOTHING UINT64_MAX

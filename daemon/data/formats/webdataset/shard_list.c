@@ -78,7 +78,8 @@ static void tidy(char *path) {
 }
 
 /* The archive's name relative to the root. */
-static int find_name(const struct reading *reading, const char *url, char ret_name[PATH_MAX], struct why *why) {
+static int shard_list_find_name(const struct reading *reading, const char *url, char ret_name[PATH_MAX],
+                                struct why *why) {
         const char *path = without_scheme(url), *base = reading->base;
         size_t n_root = strlen(reading->root);
         char whole[PATH_MAX];
@@ -106,7 +107,8 @@ static int find_name(const struct reading *reading, const char *url, char ret_na
 /* ---- its entries ------------------------------------------------------------------------------------------------- */
 
 /* A number that need not be there. */
-static int read_count(const struct json_token *entry, const char *member, uint64_t *ret_count, struct why *why) {
+static int shard_list_read_count(const struct json_token *entry, const char *member, uint64_t *ret_count,
+                                 struct why *why) {
         struct json_token value;
         int64_t number = -1;
         int r = index_json_member(entry, member, &value, why);
@@ -123,7 +125,7 @@ static int read_count(const struct json_token *entry, const char *member, uint64
         return r;
 }
 
-static int take_shard(void *userdata, const struct json_token *entry, struct why *why) {
+static int shard_list_take_shard(void *userdata, const struct json_token *entry, struct why *why) {
         struct reading *reading = userdata;
         struct shard_list *list = reading->list;
         struct listed_shard shard = { .name = list->names.n_bytes };
@@ -132,11 +134,11 @@ static int take_shard(void *userdata, const struct json_token *entry, struct why
                                            : why_set(why, -EBADMSG, "an entry of \"shardlist\" is not an object");
 
         if (r == 0)
-                r = find_name(reading, url, name, why);
+                r = shard_list_find_name(reading, url, name, why);
         if (r == 0)
-                r = read_count(entry, "nsamples", &shard.n_samples, why);
+                r = shard_list_read_count(entry, "nsamples", &shard.n_samples, why);
         if (r == 0)
-                r = read_count(entry, "filesize", &shard.n_bytes, why);
+                r = shard_list_read_count(entry, "filesize", &shard.n_bytes, why);
         if (r < 0)
                 return r;
         r = growing_append(&list->names, name, strlen(name) + 1);
@@ -146,7 +148,7 @@ static int take_shard(void *userdata, const struct json_token *entry, struct why
 }
 
 /* A part of the list may have a base of its own; what it says is in another file is not looked for. */
-static int take_part(void *userdata, const struct json_token *part, struct why *why) {
+static int shard_list_take_part(void *userdata, const struct json_token *part, struct why *why) {
         struct reading *reading = userdata;
         struct json_token value;
         const char *path;
@@ -169,14 +171,14 @@ static int take_part(void *userdata, const struct json_token *part, struct why *
         if (!path)
                 return why_set(why, -EINVAL, "the base \"%s\" is not a folder: stage the dataset", reading->base);
         memmove(reading->base, path, strlen(path) + 1);
-        return index_json_each(part, "shardlist", take_shard, reading, why);
+        return index_json_each(part, "shardlist", shard_list_take_shard, reading, why);
 }
 
-static int by_name(const void *one, const void *other) {
+static int shard_list_by_name(const void *one, const void *other) {
         return strcmp(*(const char *const *)one, *(const char *const *)other);
 }
 
-static int check_twice(const struct shard_list *list, struct why *why) {
+static int shard_list_check_twice(const struct shard_list *list, struct why *why) {
         const struct listed_shard *shards = (const void *)list->shards.bytes;
         size_t n = list->shards.n_bytes / sizeof(*shards);
         _cleanup_(freep) const char **names = calloc(n + 1, sizeof(*names));
@@ -187,14 +189,15 @@ static int check_twice(const struct shard_list *list, struct why *why) {
                 return why_set(why, -EINVAL, "there is no archive in it");
         for (size_t i = 0; i < n; i++)
                 names[i] = (const char *)list->names.bytes + shards[i].name;
-        qsort(names, n, sizeof(*names), by_name);
+        qsort(names, n, sizeof(*names), shard_list_by_name);
         for (size_t i = 1; i < n; i++)
                 if (strcmp(names[i - 1], names[i]) == 0)
                         return why_set(why, -EINVAL, "%s is in it twice", names[i]);
         return 0;
 }
 
-static int read_parts(struct shard_list *list, const struct index_json *json, const char *root, struct why *why) {
+static int shard_list_read_parts(struct shard_list *list, const struct index_json *json, const char *root,
+                                 struct why *why) {
         struct json_token whole = { .kind = JSON_OBJECT, .bytes = json->bytes, .n_bytes = json->n_bytes }, value;
         struct reading reading = { .list = list, .root = root };
         int64_t version = 0;
@@ -205,12 +208,12 @@ static int read_parts(struct shard_list *list, const struct index_json *json, co
         if (r == 0)
                 r = index_json_member(&whole, "shardlist", &value, why);
         if (r == 0)
-                r = index_json_each(&whole, "shardlist", take_shard, &reading, why);
+                r = index_json_each(&whole, "shardlist", shard_list_take_shard, &reading, why);
         if (r >= 0)
                 r = index_json_member(&whole, "datasets", &value, why);
         if (r == 0)
-                r = index_json_each(&whole, "datasets", take_part, &reading, why);
-        return r < 0 ? r : check_twice(list, why);
+                r = index_json_each(&whole, "datasets", shard_list_take_part, &reading, why);
+        return r < 0 ? r : shard_list_check_twice(list, why);
 }
 
 int shard_list_read(struct shard_list *list, int root_fd, const char *root, const char *name, int64_t *settled_ns,
@@ -221,7 +224,7 @@ int shard_list_read(struct shard_list *list, int root_fd, const char *root, cons
 
         if (r == 0) {
                 list->status = json.status;
-                r = read_parts(list, &json, root, &detail);
+                r = shard_list_read_parts(list, &json, root, &detail);
                 if (r < 0)
                         why_set(why, r, "%s/%s: %s", root, name, detail.text);
         }

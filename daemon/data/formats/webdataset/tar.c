@@ -37,7 +37,7 @@ struct tar {
 #define TYPE 156 /* offset of the byte that gives the type of a header */
 
 /* Compression is recognised by the first bytes: names are not reliable. */
-static int check_plain(int fd, uint64_t n_bytes, struct why *why) {
+static int tar_check_plain(int fd, uint64_t n_bytes, struct why *why) {
         static const struct {
                 const char *bytes;
                 size_t n;
@@ -72,7 +72,7 @@ static int check_plain(int fd, uint64_t n_bytes, struct why *why) {
 }
 
 int tar_open(int fd, uint64_t n_bytes, struct tar **ret_tar, struct why *why) {
-        int r = check_plain(fd, n_bytes, why);
+        int r = tar_check_plain(fd, n_bytes, why);
         struct tar *tar = r < 0 ? NULL : calloc(1, sizeof(*tar));
 
         if (r < 0)
@@ -102,7 +102,7 @@ bool tar_is_cut(const struct tar *tar) {
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
 /* The block at `offset`, which lies within the file. One window holds many small members. */
-static int read_block(struct tar *tar, uint64_t offset, const uint8_t **ret_block, struct why *why) {
+static int tar_read_block(struct tar *tar, uint64_t offset, const uint8_t **ret_block, struct why *why) {
         uint64_t n = tar->n_bytes - offset;
         bool is_near = offset < tar->window_at + 2 * WINDOW_BYTES;
         int r;
@@ -121,7 +121,7 @@ static int read_block(struct tar *tar, uint64_t offset, const uint8_t **ret_bloc
         return 0;
 }
 
-static int damaged(const struct tar *tar, const char *what, struct why *why) {
+static int tar_damaged(const struct tar *tar, const char *what, struct why *why) {
         return why_set(why, -EBADMSG, "at byte %" PRIu64 ": %s", tar->at, what);
 }
 
@@ -129,7 +129,7 @@ static int damaged(const struct tar *tar, const char *what, struct why *why) {
 
 /* Octal digits between blanks, or base 256 if the first bit is set. Returns false for anything else or if it is too
  * large. */
-static bool read_number(const uint8_t *field, size_t n, uint64_t *ret_number) {
+static bool tar_read_number(const uint8_t *field, size_t n, uint64_t *ret_number) {
         uint64_t number = 0;
         size_t i = 0;
 
@@ -163,7 +163,7 @@ static bool is_zero(const uint8_t *block) {
 }
 
 /* Adds eight bytes at a time, in four lanes of 16 bits: in an archive of small members this is half of the time. */
-static uint64_t sum_of(const uint8_t *block) {
+static uint64_t tar_sum_of(const uint8_t *block) {
         const uint64_t every_other = 0x00ff00ff00ff00ffull;
         uint64_t lanes = 0; /* each of at most 64 * 2 * 255 */
 
@@ -179,9 +179,9 @@ static uint64_t sum_of(const uint8_t *block) {
 /* The sum of unsigned bytes, or of signed ones, as some old programs wrote. The checksum field itself counts as
  * blanks. */
 static bool checksum_is_right(const uint8_t *block) {
-        uint64_t said, sum = sum_of(block), n_negative = 0;
+        uint64_t said, sum = tar_sum_of(block), n_negative = 0;
 
-        if (!read_number(block + 148, 8, &said))
+        if (!tar_read_number(block + 148, 8, &said))
                 return false;
         for (size_t i = 148; i < 156; i++)
                 sum = sum - block[i] + ' ';
@@ -197,7 +197,7 @@ static bool checksum_is_right(const uint8_t *block) {
 static int set_text(const struct tar *tar, char into[PATH_MAX], bool *ret_has_it, const char *name, size_t n,
                     struct why *why) {
         if (n >= PATH_MAX || memchr(name, '\0', n))
-                return damaged(tar, "a name that is longer than 4095 bytes or has a NUL in it", why);
+                return tar_damaged(tar, "a name that is longer than 4095 bytes or has a NUL in it", why);
         memcpy(into, name, n);
         into[n] = '\0';
         *ret_has_it = true;
@@ -212,12 +212,12 @@ static int set_target(struct tar *tar, const char *name, size_t n, struct why *w
         return set_text(tar, tar->target, &tar->has_target, name, n, why);
 }
 
-static int read_long(struct tar *tar, uint64_t n_bytes, char **ret_text, struct why *why) {
+static int tar_read_long(struct tar *tar, uint64_t n_bytes, char **ret_text, struct why *why) {
         char *text;
         int r;
 
         if (n_bytes > PAX_MAX)
-                return damaged(tar, "a header of more than a megabyte", why);
+                return tar_damaged(tar, "a header of more than a megabyte", why);
         text = malloc(n_bytes + 1);
         if (!text)
                 return why_errno(why, -ENOMEM, "tar");
@@ -233,7 +233,7 @@ static int read_long(struct tar *tar, uint64_t n_bytes, char **ret_text, struct 
 
 static int take_long(struct tar *tar, uint8_t type, uint64_t n_bytes, struct why *why) {
         char *text = NULL;
-        int r = read_long(tar, n_bytes, &text, why);
+        int r = tar_read_long(tar, n_bytes, &text, why);
 
         if (r == 0)
                 r = (type == 'L' ? set_name : set_target)(tar, text, strlen(text), why);
@@ -254,7 +254,7 @@ static int take_record(struct tar *tar, const char *key, size_t n_key, const cha
         tar->size = 0;
         for (size_t i = 0; i < n_value; i++) {
                 if (value[i] < '0' || value[i] > '9' || tar->size > INT64_MAX / 10 - 10)
-                        return damaged(tar, "a pax header with an invalid size", why);
+                        return tar_damaged(tar, "a pax header with an invalid size", why);
                 tar->size = tar->size * 10 + (uint64_t)(value[i] - '0');
         }
         tar->has_size = true;
@@ -272,11 +272,11 @@ static int take_records(struct tar *tar, const char *text, size_t n_bytes, struc
                         length = length * 10 + (size_t)(text[n_digits++] - '0');
                 if (n_digits == 0 || length > n_bytes || length < n_digits + 3 || text[n_digits] != ' ' ||
                     text[length - 1] != '\n')
-                        return damaged(tar, "a pax header that is damaged", why);
+                        return tar_damaged(tar, "a pax header that is damaged", why);
                 key = text + n_digits + 1;
                 equals = memchr(key, '=', length - n_digits - 2);
                 if (!equals)
-                        return damaged(tar, "a pax header that is damaged", why);
+                        return tar_damaged(tar, "a pax header that is damaged", why);
                 r = take_record(tar, key, (size_t)(equals - key), equals + 1, (size_t)(text + length - 2 - equals),
                                 why);
                 if (r < 0)
@@ -289,7 +289,7 @@ static int take_records(struct tar *tar, const char *text, size_t n_bytes, struc
 
 static int take_pax(struct tar *tar, uint64_t n_bytes, struct why *why) {
         char *text = NULL;
-        int r = read_long(tar, n_bytes, &text, why);
+        int r = tar_read_long(tar, n_bytes, &text, why);
 
         if (r == 0)
                 r = take_records(tar, text, n_bytes, why);
@@ -328,14 +328,14 @@ static int name_of_header(struct tar *tar, const uint8_t *block, struct why *why
         return set_name(tar, whole, n_prefix + n_name, why);
 }
 
-static bool is_regular(uint8_t type) {
+static bool tar_is_regular(uint8_t type) {
         return type == '0' || type == '\0' || type == '7';
 }
 
 /* Returns false for what has no bytes: directories, devices, and what is not known. */
-static bool kind_of(uint8_t type, enum tar_kind *ret_kind) {
+static bool tar_kind_of(uint8_t type, enum tar_kind *ret_kind) {
         *ret_kind = type == '1' ? TAR_HARD_LINK : type == '2' ? TAR_SOFT_LINK : TAR_FILE;
-        return type == '1' || type == '2' || is_regular(type);
+        return type == '1' || type == '2' || tar_is_regular(type);
 }
 
 static uint64_t blocks_of(uint64_t n_bytes) {
@@ -344,10 +344,10 @@ static uint64_t blocks_of(uint64_t n_bytes) {
 
 /* Two blocks of zeroes end an archive, and more of them may follow. Anything else after them was appended, and other
  * readers never see it. */
-static int check_end(struct tar *tar, struct why *why) {
+static int tar_check_end(struct tar *tar, struct why *why) {
         for (uint64_t at = tar->at; at + BLOCK <= tar->n_bytes && at < tar->at + (1u << 20); at += BLOCK) {
                 const uint8_t *block;
-                int r = read_block(tar, at, &block, why);
+                int r = tar_read_block(tar, at, &block, why);
 
                 if (r < 0)
                         return r;
@@ -362,23 +362,24 @@ static int check_end(struct tar *tar, struct why *why) {
 
 /* A header of a member, or one that describes the next member. Returns 0 for a regular file. */
 #define GOES_ON 2
-static int take_header(struct tar *tar, const uint8_t *block, struct tar_member *ret_member, struct why *why) {
+static int tar_take_header(struct tar *tar, const uint8_t *block, struct tar_member *ret_member, struct why *why) {
         uint8_t type = block[TYPE];
         uint64_t size, begin = tar->at;
         enum tar_kind kind;
         int r = 0;
 
         if (!checksum_is_right(block))
-                return damaged(tar, "the header's checksum is wrong: the archive is damaged or not a tar archive", why);
-        if (!read_number(block + 124, 12, &size))
-                return damaged(tar, "an invalid size", why);
+                return tar_damaged(tar, "the header's checksum is wrong: the archive is damaged or not a tar archive",
+                                   why);
+        if (!tar_read_number(block + 124, 12, &size))
+                return tar_damaged(tar, "an invalid size", why);
         if (tar->has_size && type != 'x' && type != 'g' && type != 'L' && type != 'K')
                 size = tar->size;
         if (type == '1' || type == '2' || (type >= '3' && type <= '6'))
                 size = 0; /* links, devices and directories have no bytes, whatever their header says */
         if (size > tar->n_bytes || blocks_of(size) > tar->n_bytes - tar->at - BLOCK) {
                 tar->is_cut = true;
-                return damaged(tar, "a member that ends after the archive does: it was cut", why);
+                return tar_damaged(tar, "a member that ends after the archive does: it was cut", why);
         }
         if (type == 'x' || type == 'L' || type == 'K') {
                 r = type == 'x' ? take_pax(tar, size, why) : take_long(tar, type, size, why);
@@ -390,7 +391,7 @@ static int take_header(struct tar *tar, const uint8_t *block, struct tar_member 
                 tar->at += BLOCK + blocks_of(size);
                 return r < 0 ? r : GOES_ON;
         }
-        if ((is_regular(type) && tar->is_sparse) || type == 'S')
+        if ((tar_is_regular(type) && tar->is_sparse) || type == 'S')
                 return why_set(why, -ENOTSUP,
                                "at byte %" PRIu64
                                ": a sparse member, whose bytes do not lie there as they are; make the "
@@ -402,7 +403,7 @@ static int take_header(struct tar *tar, const uint8_t *block, struct tar_member 
                 r = set_target(tar, (const char *)block + 157, strnlen((const char *)block + 157, 100), why);
         tar->at += BLOCK + blocks_of(size);
         tar->has_name = tar->has_target = tar->has_size = tar->is_sparse = false;
-        if (r < 0 || !kind_of(type, &kind) || (tar->name[0] && tar->name[strlen(tar->name) - 1] == '/'))
+        if (r < 0 || !tar_kind_of(type, &kind) || (tar->name[0] && tar->name[strlen(tar->name) - 1] == '/'))
                 return r < 0 ? r : GOES_ON; /* a name that ends in a slash: a directory of an old program */
         *ret_member = (struct tar_member){ .name = tar->name,
                                            .target = kind == TAR_FILE ? "" : tar->target,
@@ -421,14 +422,14 @@ int tar_step(struct tar *tar, struct tar_member *ret_member, struct why *why) {
         do {
                 if (tar->at + BLOCK > tar->n_bytes) {
                         tar->is_cut = true;
-                        return damaged(tar, "the archive has no end mark: it was cut", why);
+                        return tar_damaged(tar, "the archive has no end mark: it was cut", why);
                 }
-                r = read_block(tar, tar->at, &block, why);
+                r = tar_read_block(tar, tar->at, &block, why);
                 if (r < 0)
                         return r;
                 if (is_zero(block))
-                        return check_end(tar, why);
-                r = take_header(tar, block, ret_member, why);
+                        return tar_check_end(tar, why);
+                r = tar_take_header(tar, block, ret_member, why);
         } while (r == GOES_ON);
         return r;
 }
@@ -450,7 +451,7 @@ static bool is_of_sample(const struct tar_member *member) {
 
 /* A symbolic link that leads nowhere is passed over, as by a program that reads what was unpacked: many archives have
  * some that led elsewhere. A hard link cannot be unpacked. Returns 0, GOES_ON, or an errno with `why`. */
-static int resolve(struct tar *tar, const atomic_bool *cancel, struct tar_member *member, struct why *why) {
+static int tar_resolve(struct tar *tar, const atomic_bool *cancel, struct tar_member *member, struct why *why) {
         int r;
 
         if (!is_of_sample(member))
@@ -480,7 +481,7 @@ int tar_next(struct tar *tar, const atomic_bool *cancel, struct tar_member *ret_
         do {
                 r = tar_step(tar, ret_member, why);
                 if (r == 0 && ret_member->kind != TAR_FILE)
-                        r = resolve(tar, cancel, ret_member, why);
+                        r = tar_resolve(tar, cancel, ret_member, why);
         } while (r == GOES_ON);
         return r;
 }

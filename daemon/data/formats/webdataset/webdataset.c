@@ -27,7 +27,7 @@
 #include "daemon/data/formats/webdataset/member_name.h"
 #include "daemon/data/formats/webdataset/merge.h"
 #include "daemon/data/formats/webdataset/shard_list.h"
-#include "daemon/data/formats/webdataset/walk.h"
+#include "daemon/data/formats/webdataset/tar_walk.h"
 #include "proto/base/cleanup.h"
 
 /* An archive, and what a list says of it. */
@@ -76,7 +76,7 @@ static void survey_freep(struct survey **survey) {
         free(*survey);
 }
 
-static int no_memory(const struct survey *survey, int error) {
+static int webdataset_no_memory(const struct survey *survey, int error) {
         if (error == -E2BIG)
                 return why_set(survey->why, error, "%s: more samples than an index can hold", survey->root);
         return why_set(survey->why, error, "%s: no memory for its index, after %" PRIu64 " samples", survey->root,
@@ -128,17 +128,17 @@ static int check_listed(const struct survey *survey, const struct shard *shard, 
         return 0;
 }
 
-static bool is_list(const struct files *files) {
+static bool webdataset_is_list(const struct files *files) {
         size_t n = files->n_names == 1 ? strlen(files->names[0]) : 0;
 
         return n > 5 && strcmp(files->names[0] + n - 5, ".json") == 0;
 }
 
-static int make_shards(struct survey *survey, size_t n) {
+static int webdataset_make_shards(struct survey *survey, size_t n) {
         survey->n_of_a_list = n;
         survey->n_shards = n * (1 + survey->files->n_merged);
         survey->shards = calloc(survey->n_shards, sizeof(*survey->shards));
-        return survey->shards ? 0 : no_memory(survey, -ENOMEM);
+        return survey->shards ? 0 : webdataset_no_memory(survey, -ENOMEM);
 }
 
 /* The archives that a list names. The list itself is the first archive, without samples: when it changes, the index is
@@ -153,7 +153,7 @@ static int take_list(struct survey *survey) {
                 return r;
         listed = (const void *)survey->list.shards.bytes;
         n = survey->list.shards.n_bytes / sizeof(*listed);
-        r = make_shards(survey, n + 1);
+        r = webdataset_make_shards(survey, n + 1);
         if (r < 0)
                 return r;
         survey->shards[0].name = survey->listed.names[0];
@@ -171,25 +171,25 @@ static int find_shards(struct survey *survey, const char *split) {
 
         if (r < 0)
                 return r;
-        if (is_list(survey->files) && survey->files->n_merged > 0)
+        if (webdataset_is_list(survey->files) && survey->files->n_merged > 0)
                 return why_set(survey->why, -EINVAL,
                                "%s/%s: nothing can be merged with a list of archives; name them by a pattern",
                                survey->root, survey->files->names[0]);
-        if (is_list(survey->files))
+        if (webdataset_is_list(survey->files))
                 return take_list(survey);
-        r = make_shards(survey, survey->listed.n);
+        r = webdataset_make_shards(survey, survey->listed.n);
         for (size_t i = 0; r == 0 && i < survey->n_shards; i++)
                 survey->shards[i].name = i < survey->listed.n ? survey->listed.names[i] : survey->files->names[i];
         return r;
 }
 
-static int look_at(void *userdata, uint32_t idx_thread, size_t file, struct why *why) {
+static int webdataset_look_at(void *userdata, uint32_t idx_thread, size_t file, struct why *why) {
         struct survey *survey = userdata;
         struct shard *shard = &survey->shards[file];
         struct walk *walk = &survey->walks[idx_thread];
         int r;
 
-        if (file == 0 && is_list(survey->files))
+        if (file == 0 && webdataset_is_list(survey->files))
                 return 0;
         walk->why = why;
         r = walk_shard(walk, shard->name, &shard->found);
@@ -205,9 +205,9 @@ static uint64_t count(void *userdata) {
         return n;
 }
 
-static int walk_all(struct survey *survey) {
+static int webdataset_walk_all(struct survey *survey) {
         const struct together together = { .n_files = survey->n_shards,
-                                           .look = look_at,
+                                           .look = webdataset_look_at,
                                            .count = count,
                                            .userdata = survey,
                                            .seen = &survey->seen,
@@ -219,7 +219,7 @@ static int walk_all(struct survey *survey) {
         survey->walks = calloc(n_walks, sizeof(*survey->walks));
         survey->idx_fields = calloc(n_walks, sizeof(*survey->idx_fields));
         if (!survey->walks || !survey->idx_fields)
-                return no_memory(survey, -ENOMEM);
+                return webdataset_no_memory(survey, -ENOMEM);
         survey->n_walks = n_walks;
         for (uint32_t i = 0; i < n_walks; i++) {
                 survey->walks[i].root_fd = survey->root_fd;
@@ -227,7 +227,7 @@ static int walk_all(struct survey *survey) {
                 survey->walks[i].watch = survey->watch;
                 survey->walks[i].seen = &survey->seen;
         }
-        seen_begin(&survey->seen, survey->n_shards - (is_list(survey->files) ? 1 : 0));
+        seen_begin(&survey->seen, survey->n_shards - (webdataset_is_list(survey->files) ? 1 : 0));
         r = together_run(&together, &detail);
         for (size_t i = 0; i < survey->n_of_a_list; i++)
                 survey->n_samples += survey->shards[i].found.n_keys;
@@ -260,7 +260,7 @@ static int check_list(const struct survey *survey, uint32_t idx, size_t shard) {
 }
 
 /* The first ones have room; what comes after them is listed. */
-static int find_field(struct survey *survey, const char *name, size_t shard, uint32_t *ret_idx) {
+static int webdataset_find_field(struct survey *survey, const char *name, size_t shard, uint32_t *ret_idx) {
         struct why detail;
         int r;
 
@@ -276,9 +276,10 @@ static int find_field(struct survey *survey, const char *name, size_t shard, uin
         return 0;
 }
 
-static int take_field(struct survey *survey, const struct found_field *found, size_t shard, uint32_t *ret_idx) {
+static int webdataset_take_field(struct survey *survey, const struct found_field *found, size_t shard,
+                                 uint32_t *ret_idx) {
         struct found_field *field;
-        int r = find_field(survey, found->name, shard, ret_idx);
+        int r = webdataset_find_field(survey, found->name, shard, ret_idx);
 
         if (r < 0 || *ret_idx == LEFT_OUT)
                 return r;
@@ -293,7 +294,7 @@ static int take_field(struct survey *survey, const struct found_field *found, si
 /* Numbers the fields as one thread would have met them, whichever thread was faster. */
 static int merge_fields(struct survey *survey) {
         bool(*is_met)[WALK_FIELDS_MAX] = calloc(survey->n_walks, sizeof(*is_met));
-        int r = is_met ? 0 : no_memory(survey, -ENOMEM);
+        int r = is_met ? 0 : webdataset_no_memory(survey, -ENOMEM);
 
         for (size_t i = 0; r == 0 && i < survey->n_shards; i++) {
                 const struct found_shard *shard = &survey->shards[i].found;
@@ -307,8 +308,8 @@ static int merge_fields(struct survey *survey) {
                         uint32_t idx = members[k].idx_field;
 
                         if (!is_met[idx_walk][idx])
-                                r = take_field(survey, &shard->walk->fields[idx], i,
-                                               &survey->idx_fields[idx_walk][idx]);
+                                r = webdataset_take_field(survey, &shard->walk->fields[idx], i,
+                                                          &survey->idx_fields[idx_walk][idx]);
                         else if (survey->files->n_merged > 0)
                                 r = check_list(survey, survey->idx_fields[idx_walk][idx], i);
                         is_met[idx_walk][idx] = true;
@@ -319,7 +320,7 @@ static int merge_fields(struct survey *survey) {
 }
 
 /* A list without a field would be one that was meant otherwise. */
-static int check_lists(const struct survey *survey) {
+static int webdataset_check_lists(const struct survey *survey) {
         for (size_t list = 1; list <= survey->files->n_merged; list++) {
                 bool has_field = false;
 
@@ -337,8 +338,8 @@ static int check_lists(const struct survey *survey) {
 /* ---- the index ------------------------------------------------------------------------------------------------- */
 
 /* Arrays of one dtype and shape are known as arrays; others are bytes. */
-static void describe_field(const struct survey *survey, const struct found_field *found, struct index_builder *builder,
-                           uint32_t idx) {
+static void webdataset_describe_field(const struct survey *survey, const struct found_field *found,
+                                      struct index_builder *builder, uint32_t idx) {
         struct schema_field field = { .kind = member_kind(found->name),
                                       .may_be_absent = found->n_samples < survey->n_samples };
 
@@ -392,7 +393,7 @@ static void giving_freep(struct giving **giving) {
 }
 
 /* Finds the members of the archives that are merged with number `idx`. */
-static int match(struct giving *giving, size_t idx) {
+static int webdataset_match(struct giving *giving, size_t idx) {
         const struct survey *survey = giving->survey;
         const struct shard *base = &survey->shards[idx];
         int r = 0;
@@ -407,15 +408,15 @@ static int match(struct giving *giving, size_t idx) {
 
                 r = growing_reserve(&giving->first_members[list], (base->found.n_keys + 1) * sizeof(uint64_t));
                 if (r < 0)
-                        return no_memory(survey, r);
+                        return webdataset_no_memory(survey, r);
                 r = merge_match(&pair, (void *)giving->first_members[list].bytes, survey->why);
         }
         return r;
 }
 
 /* The rows of the members from number `at` on that are of one sample. Returns the number after them. */
-static uint64_t take_rows(const struct survey *survey, const struct found_shard *shard, uint64_t at, uint64_t file,
-                          struct index_row *rows) {
+static uint64_t webdataset_take_rows(const struct survey *survey, const struct found_shard *shard, uint64_t at,
+                                     uint64_t file, struct index_row *rows) {
         const struct found_member *members = (const struct found_member *)(const void *)shard->walk->members.bytes +
                                              shard->first_member;
         const uint32_t *idx_fields = survey->idx_fields[shard->walk - survey->walks];
@@ -438,7 +439,7 @@ static int give_samples(struct giving *giving, size_t idx) {
         const uint64_t *keys = (const uint64_t *)(const void *)shard->walk->keys.bytes + shard->first_key;
         const char *names = (const char *)shard->walk->names.bytes;
         uint64_t at = 0;
-        int r = match(giving, idx);
+        int r = webdataset_match(giving, idx);
 
         for (uint64_t i = 0; i < shard->n_keys && r >= 0; i++) {
                 struct index_row *rows = giving->rows;
@@ -449,32 +450,32 @@ static int give_samples(struct giving *giving, size_t idx) {
                         break;
                 for (uint32_t k = 0; k < survey->n_fields; k++)
                         rows[k] = (struct index_row){ .file = file, .offset = INDEX_ROW_ABSENT };
-                at = take_rows(survey, shard, at, file, rows);
+                at = webdataset_take_rows(survey, shard, at, file, rows);
                 for (size_t list = 1; list <= survey->files->n_merged; list++) {
                         const uint64_t *first_members = (const void *)giving->first_members[list].bytes;
 
                         if (first_members[i] != MERGE_NOTHING)
-                                take_rows(survey, &survey->shards[list * survey->n_of_a_list + idx].found,
-                                          first_members[i], file, rows);
+                                webdataset_take_rows(survey, &survey->shards[list * survey->n_of_a_list + idx].found,
+                                                     first_members[i], file, rows);
                 }
                 r = index_builder_add_sample(giving->placing.builder, rows, 0);
         }
         return r;
 }
 
-static int make_index(const struct survey *survey, struct index_builder **ret_builder) {
+static int webdataset_make_index(const struct survey *survey, struct index_builder **ret_builder) {
         _cleanup_(index_builder_freep) struct index_builder *builder = NULL;
         _cleanup_(giving_freep) struct giving *giving = calloc(1, sizeof(*giving));
         int r = giving ? index_builder_new(FORMAT_WEBDATASET.name, survey->n_fields, &builder) : -ENOMEM;
 
         if (r < 0)
-                return no_memory(survey, r);
+                return webdataset_no_memory(survey, r);
         giving->survey = survey;
         giving->placing.builder = builder;
         for (uint32_t i = 0; i < survey->n_fields; i++)
-                describe_field(survey, &survey->fields[i], builder, i);
+                webdataset_describe_field(survey, &survey->fields[i], builder, i);
         r = listed_give_root(&survey->listed, survey->files, builder);
-        if (r >= 0 && is_list(survey->files))
+        if (r >= 0 && webdataset_is_list(survey->files))
                 index_builder_set_listed(builder, true);
         for (size_t i = 0; i < survey->n_shards; i++)
                 if (survey->shards[i].found.has_links)
@@ -492,7 +493,7 @@ static int make_index(const struct survey *survey, struct index_builder **ret_bu
                 }
         }
         if (r < 0)
-                return no_memory(survey, r);
+                return webdataset_no_memory(survey, r);
         *ret_builder = TAKE_PTR(builder);
         return 0;
 }
@@ -512,14 +513,14 @@ static int webdataset_build(int root_fd, const struct files *files, const struct
         survey->refusals = format_refusals(options);
         r = find_shards(survey, format_option(options, "split"));
         if (r == 0)
-                r = walk_all(survey);
+                r = webdataset_walk_all(survey);
         if (r == 0)
                 r = merge_fields(survey);
         if (r == 0)
-                r = check_lists(survey);
+                r = webdataset_check_lists(survey);
         if (r < 0)
                 return r;
-        r = make_index(survey, ret_builder);
+        r = webdataset_make_index(survey, ret_builder);
         if (r < 0)
                 return r;
         if (watch && watch->progress)

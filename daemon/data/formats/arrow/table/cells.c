@@ -33,7 +33,7 @@ static struct cursor cursor_at(const struct arrow_rows *rows, uint32_t idx_field
         };
 }
 
-static int damaged(const struct cursor *cursor, uint64_t row, const char *what) {
+static int cells_damaged(const struct cursor *cursor, uint64_t row, const char *what) {
         return why_set(cursor->why, -EBADMSG, "row %" PRIu64 " of the batch: %s; write the file again", row, what);
 }
 
@@ -42,7 +42,7 @@ static int read_buffer(const struct cursor *cursor, uint32_t idx_buffer, uint64_
         const struct arrow_buffer *buffer = arrow_batch_buffer(cursor->rows->batch, cursor->array, idx_buffer);
 
         if (offset > buffer->n_bytes || n_bytes > buffer->n_bytes - offset)
-                return damaged(cursor, cursor->rows->first, "a buffer is shorter than its elements");
+                return cells_damaged(cursor, cursor->rows->first, "a buffer is shorter than its elements");
         if (cursor->rows->batch->plain) {
                 memcpy(into, cursor->rows->batch->plain + buffer->offset + offset, n_bytes);
                 return 0;
@@ -82,13 +82,13 @@ int arrow_validity(const struct arrow_rows *rows, uint32_t idx_field, bool *ret_
 
 /* ---- what has cells -------------------------------------------------------------------------------------------- */
 
-static bool is_list(const struct arrow_field *field) {
+static bool cells_is_list(const struct arrow_field *field) {
         return field->kind == ARROW_LIST || field->kind == ARROW_LIST_VIEW || field->kind == ARROW_FIXED_LIST;
 }
 
 /* Lists of lists of such elements: only the outermost may be a view, whose lists may lie in any sequence. */
 static bool is_list_of(const struct arrow_schema *schema, uint32_t idx_field, enum arrow_kind element) {
-        if (!is_list(arrow_schema_field(schema, idx_field)))
+        if (!cells_is_list(arrow_schema_field(schema, idx_field)))
                 return false;
         for (uint32_t level = 1; level <= ARROW_LEVELS_MAX; level++) {
                 const struct arrow_field *child = arrow_schema_field(schema, idx_field + level);
@@ -126,7 +126,7 @@ const struct arrow_field *arrow_list_element(const struct arrow_schema *schema, 
                                              uint32_t *ret_n_levels) {
         uint32_t n = 0;
 
-        for (; is_list(arrow_schema_field(schema, idx_field)); n++)
+        for (; cells_is_list(arrow_schema_field(schema, idx_field)); n++)
                 idx_field++; /* a list has one child, which comes next */
         *ret_n_levels = n;
         return arrow_schema_field(schema, idx_field);
@@ -134,7 +134,7 @@ const struct arrow_field *arrow_list_element(const struct arrow_schema *schema, 
 
 /* ---- cells ----------------------------------------------------------------------------------------------------- */
 
-static uint64_t number_at(const uint8_t *bytes, uint64_t i, uint32_t width) {
+static uint64_t cells_number_at(const uint8_t *bytes, uint64_t i, uint32_t width) {
         switch (width) {
         case 1:
                 return bytes[i];
@@ -150,7 +150,7 @@ static uint64_t number_at(const uint8_t *bytes, uint64_t i, uint32_t width) {
 static int64_t signed_at(const uint8_t *bytes, uint64_t i, uint32_t width) {
         uint32_t n_unused = 64 - 8 * width;
 
-        return (int64_t)(number_at(bytes, i, width) << n_unused) >> n_unused;
+        return (int64_t)(cells_number_at(bytes, i, width) << n_unused) >> n_unused;
 }
 
 /* Cells that are counted in elements become cells of bytes. What a compressed buffer holds is only known once it is
@@ -163,7 +163,7 @@ static int count_in_bytes(const struct cursor *cursor, const bool *is_valid, str
                 if (!is_valid[i])
                         continue;
                 if (cells[i].offset > n_elements || cells[i].n_bytes > n_elements - cells[i].offset)
-                        return damaged(cursor, cursor->rows->first + i, "a buffer is shorter than its elements");
+                        return cells_damaged(cursor, cursor->rows->first + i, "a buffer is shorter than its elements");
                 cells[i].offset = buffer->offset + cells[i].offset * width;
                 cells[i].n_bytes *= width;
         }
@@ -188,9 +188,9 @@ static int read_offsets(const struct cursor *cursor, uint64_t first, uint32_t n,
                 int64_t begin = signed_at(bytes, i, width), end = signed_at(bytes, i + 1, width);
 
                 if (begin < 0 || end < begin)
-                        return damaged(cursor, first + i, "its offsets fall");
+                        return cells_damaged(cursor, first + i, "its offsets fall");
                 if ((uint64_t)end > n_elements)
-                        return damaged(cursor, first + i, "its offset lies outside its buffer");
+                        return cells_damaged(cursor, first + i, "its offset lies outside its buffer");
                 cells[i] = (struct arrow_cell){ (uint64_t)begin, (uint64_t)(end - begin) };
         }
         return r;
@@ -215,10 +215,10 @@ static int view_cell(const struct cursor *cursor, uint64_t row, const uint8_t *v
                 return 0;
         }
         if (n_bytes < 0 || idx_buffer < 0 || idx_buffer >= (int64_t)cursor->array->n_buffers - 2 || offset < 0)
-                return damaged(cursor, row, "its view refers to a buffer that is missing");
+                return cells_damaged(cursor, row, "its view refers to a buffer that is missing");
         buffer = arrow_batch_buffer(cursor->rows->batch, cursor->array, 2 + (uint32_t)idx_buffer);
         if ((uint64_t)offset > buffer->n_bytes || (uint64_t)n_bytes > buffer->n_bytes - (uint64_t)offset)
-                return damaged(cursor, row, "its view leaves its buffer");
+                return cells_damaged(cursor, row, "its view leaves its buffer");
         *ret_cell = (struct arrow_cell){ buffer->offset + (uint64_t)offset, (uint64_t)n_bytes };
         return 0;
 }
@@ -256,7 +256,7 @@ static int list_view_cells(const struct cursor *cursor, const bool *is_valid, ui
                         continue;
                 if (offset < 0 || size < 0 || (uint64_t)offset > n_elements ||
                     (uint64_t)size > n_elements - (uint64_t)offset)
-                        return damaged(cursor, cursor->rows->first + i, "its offset lies outside its buffer");
+                        return cells_damaged(cursor, cursor->rows->first + i, "its offset lies outside its buffer");
                 cells[i] = (struct arrow_cell){ (uint64_t)offset, (uint64_t)size };
         }
         return r;
@@ -362,7 +362,7 @@ static int list_cells(const struct cursor *outer, const bool *is_valid, struct a
         for (uint32_t level = 1; r == 0; level++) {
                 inner = cursor_at(rows, outer->idx_field + level, outer->why);
                 r = check_elements(&inner, is_valid, cells);
-                if (r < 0 || !is_list(inner.field))
+                if (r < 0 || !cells_is_list(inner.field))
                         break;
                 r = inner_cells(&inner, is_valid, &widths->n[level], cells);
         }
@@ -381,9 +381,9 @@ static int read_indices(const struct cursor *cursor, const bool *is_valid, const
                             (size_t)cursor->rows->n * field->index_width, bytes);
 
         for (uint32_t i = 0; i < cursor->rows->n && r == 0; i++) {
-                ret_indices[i] = is_valid[i] ? number_at(bytes, i, field->index_width) : 0;
+                ret_indices[i] = is_valid[i] ? cells_number_at(bytes, i, field->index_width) : 0;
                 if (is_valid[i] && (!found || ret_indices[i] >= found->n))
-                        return damaged(cursor, cursor->rows->first + i, "its value is not in its dictionary");
+                        return cells_damaged(cursor, cursor->rows->first + i, "its value is not in its dictionary");
         }
         *ret_found = found;
         return r;

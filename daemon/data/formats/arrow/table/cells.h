@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/data/formats/arrow/table/batch.h"
 #include "daemon/data/formats/arrow/table/dictionary.h"
+#include "daemon/data/formats/arrow/table/ipc_batch.h"
 #include "daemon/data/schema.h"
 
 #define ARROW_ROWS_MAX   4096u           /* that are asked for at once */

@@ -40,7 +40,7 @@ struct flat_table flat_root(struct flat *flat) {
 }
 
 /* Where a field of n_bytes is. Returns false if it is absent. */
-static bool find(const struct flat_table *table, uint32_t field, uint32_t n_bytes, size_t *ret_at) {
+static bool flat_find(const struct flat_table *table, uint32_t field, uint32_t n_bytes, size_t *ret_at) {
         uint32_t slot = VTABLE_HEADER + 2 * field, offset;
 
         if (!table->flat || table->flat->is_damaged || slot + 2 > table->n_vtable)
@@ -60,7 +60,7 @@ uint64_t flat_unsigned(const struct flat_table *table, uint32_t field, uint32_t 
         uint64_t number = 0;
         size_t at;
 
-        if (!find(table, field, n_bytes, &at))
+        if (!flat_find(table, field, n_bytes, &at))
                 return otherwise;
         for (uint32_t i = 0; i < n_bytes; i++)
                 number |= (uint64_t)table->flat->bytes[at + i] << 8 * i;
@@ -74,10 +74,10 @@ int64_t flat_signed(const struct flat_table *table, uint32_t field, uint32_t n_b
 }
 
 /* Follows the reference in a field. Returns false if it is absent or leads nowhere. */
-static bool follow(const struct flat_table *table, uint32_t field, size_t *ret_at) {
+static bool flat_follow(const struct flat_table *table, uint32_t field, size_t *ret_at) {
         size_t at;
 
-        if (!find(table, field, REFERENCE_BYTES, &at))
+        if (!flat_find(table, field, REFERENCE_BYTES, &at))
                 return false;
         *ret_at = at + le32(table->flat->bytes + at); /* both are below 2^33 */
         return has(table->flat, *ret_at, REFERENCE_BYTES);
@@ -86,7 +86,7 @@ static bool follow(const struct flat_table *table, uint32_t field, size_t *ret_a
 struct flat_table flat_inner(const struct flat_table *table, uint32_t field) {
         size_t at;
 
-        if (!follow(table, field, &at))
+        if (!flat_follow(table, field, &at))
                 return (struct flat_table){ 0 };
         return table_at(table->flat, at);
 }
@@ -95,7 +95,7 @@ struct flat_vector flat_vector(const struct flat_table *table, uint32_t field, u
         struct flat_vector vector = { .flat = table->flat, .n_stride = n_stride };
         uint32_t n;
 
-        if (!follow(table, field, &vector.at))
+        if (!flat_follow(table, field, &vector.at))
                 return vector;
         n = le32(table->flat->bytes + vector.at);
         vector.at += REFERENCE_BYTES;

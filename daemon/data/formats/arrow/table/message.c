@@ -34,7 +34,7 @@ struct arrow_walk {
 
 /* ---- the containers -------------------------------------------------------------------------------------------- */
 
-static int open_file(struct arrow_walk *walk, uint64_t n_bytes, struct why *why) {
+static int message_open_file(struct arrow_walk *walk, uint64_t n_bytes, struct why *why) {
         uint8_t end[N_END];
         uint64_t n_footer;
         int r;
@@ -55,7 +55,7 @@ static int open_file(struct arrow_walk *walk, uint64_t n_bytes, struct why *why)
         return 0;
 }
 
-static int begin(struct arrow_walk *walk, uint64_t n_bytes, struct why *why) {
+static int message_begin(struct arrow_walk *walk, uint64_t n_bytes, struct why *why) {
         uint8_t first[N_MAGIC_PADDED];
         int r;
 
@@ -68,7 +68,7 @@ static int begin(struct arrow_walk *walk, uint64_t n_bytes, struct why *why) {
                 return why_set(why, -ENOTSUP,
                                "is a Feather file of version 1; write it again with pyarrow.feather.write_feather()");
         if (memcmp(first, MAGIC, N_MAGIC) == 0)
-                return open_file(walk, n_bytes, why);
+                return message_open_file(walk, n_bytes, why);
         walk->end = walk->at + n_bytes;
         return 0;
 }
@@ -81,7 +81,7 @@ int arrow_walk_open(int fd, uint64_t begin_byte, uint64_t n_bytes, struct arrow_
                 return why_set(why, -ENOMEM, "no memory to read it");
         walk->fd = fd;
         walk->at = begin_byte;
-        r = begin(walk, n_bytes, why);
+        r = message_begin(walk, n_bytes, why);
         if (r == 0)
                 *ret_walk = TAKE_PTR(walk);
         return r;
@@ -100,7 +100,7 @@ void arrow_walk_closep(struct arrow_walk **walk) {
 
 /* ---- one message ----------------------------------------------------------------------------------------------- */
 
-static int cut(const struct arrow_walk *walk, struct why *why) {
+static int message_cut(const struct arrow_walk *walk, struct why *why) {
         return why_set(why, -EBADMSG, "at byte %" PRIu64 ": is cut within a message; copy it again", walk->at);
 }
 
@@ -116,7 +116,7 @@ static int read_length(struct arrow_walk *walk, uint32_t *ret_n, uint32_t *ret_n
         if (n_left == 0)
                 return 0;
         if (n_left < 4)
-                return cut(walk, why);
+                return message_cut(walk, why);
         r = listed_read(walk->fd, bytes, n_here, walk->at, why);
         if (r < 0)
                 return r;
@@ -124,31 +124,31 @@ static int read_length(struct arrow_walk *walk, uint32_t *ret_n, uint32_t *ret_n
         *ret_n = le32(bytes);
         if (*ret_n == CONTINUATION) {
                 if (n_here < sizeof(bytes))
-                        return cut(walk, why);
+                        return message_cut(walk, why);
                 *ret_n_prefix = 8;
                 *ret_n = le32(bytes + 4);
         }
         return 0;
 }
 
-static int read_metadata(struct arrow_walk *walk, uint32_t n, struct why *why) {
+static int message_read_metadata(struct arrow_walk *walk, uint32_t n, struct why *why) {
         if (growing_reserve(&walk->metadata, n) < 0)
                 return why_set(why, -ENOMEM, "no memory for a message of %u bytes", n);
         return listed_read(walk->fd, walk->metadata.bytes, n, walk->at, why);
 }
 
-static int damaged(uint64_t at, struct why *why) {
+static int message_damaged(uint64_t at, struct why *why) {
         return why_set(why, -EBADMSG, "at byte %" PRIu64 ": a message is damaged; copy the file again", at);
 }
 
-static int read_header(struct arrow_walk *walk, struct arrow_message *message, struct why *why) {
+static int message_read_header(struct arrow_walk *walk, struct arrow_message *message, struct why *why) {
         struct flat_table root = flat_root(&message->flat);
         int64_t version = flat_signed(&root, MESSAGE_VERSION, 2, 0), n_body = flat_signed(&root, MESSAGE_BODY, 8, 0);
 
         message->kind = (uint32_t)flat_unsigned(&root, MESSAGE_KIND, 1, 0);
         message->header = flat_inner(&root, MESSAGE_HEADER);
         if (message->flat.is_damaged || !message->header.flat || n_body < 0)
-                return damaged(message->begin, why);
+                return message_damaged(message->begin, why);
         if (version < VERSION_V4 || version > VERSION_V5)
                 return why_set(why, -ENOTSUP,
                                "at byte %" PRIu64 ": version %" PRId64
@@ -185,19 +185,19 @@ int arrow_walk_next(struct arrow_walk *walk, struct arrow_message *ret_message, 
                 return why_set(why, -EBADMSG, "is not an Arrow file");
         *message = (struct arrow_message){ .begin = walk->at };
         if (n > walk->end - walk->at - n_prefix)
-                return cut(walk, why);
+                return message_cut(walk, why);
         if (n > ARROW_METADATA_MAX)
                 return why_set(why, -EBADMSG,
                                "at byte %" PRIu64 ": a message of %u bytes without its body; allowed are %u", walk->at,
                                n, ARROW_METADATA_MAX);
         walk->at += n_prefix;
-        r = read_metadata(walk, n, why);
+        r = message_read_metadata(walk, n, why);
         if (r < 0)
                 return r;
         walk->at += n;
         message->flat = (struct flat){ .bytes = walk->metadata.bytes, .n_bytes = n };
         message->body = walk->at;
-        r = read_header(walk, message, why);
+        r = message_read_header(walk, message, why);
         if (r < 0)
                 return r;
         walk->at += message->n_body;

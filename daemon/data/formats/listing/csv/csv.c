@@ -10,8 +10,8 @@
 #include <strings.h>
 
 #include "daemon/data/field_name.h"
-#include "daemon/data/formats/listing/csv/cell.h"
-#include "daemon/data/formats/listing/csv/scan.h"
+#include "daemon/data/formats/listing/csv/csv_cell.h"
+#include "daemon/data/formats/listing/csv/csv_scan.h"
 #include "daemon/data/formats/listing/join.h"
 #include "daemon/data/formats/listing/parts.h"
 #include "daemon/data/formats/listing/table_part.h"
@@ -36,7 +36,7 @@ struct csv_dataset {
 
 /* ---- options --------------------------------------------------------------------------------------------------- */
 
-static int read_options(struct csv_dataset *dataset, const struct format_options *options) {
+static int csv_read_options(struct csv_dataset *dataset, const struct format_options *options) {
         const char *delimiter = format_option(options, "delimiter");
         struct text_listing *listing = &dataset->table.listing;
         int r;
@@ -73,8 +73,8 @@ static char delimiter_of(const struct csv_dataset *dataset) {
 /* ---- rows ------------------------------------------------------------------------------------------------------ */
 
 /* The text of a cell, with a NUL after it. Its memory is kept for the next one. */
-static int text_of(struct csv_dataset *dataset, const uint8_t *row, const struct csv_cell *cell, char **ret_text,
-                   size_t *ret_n) {
+static int csv_text_of(struct csv_dataset *dataset, const uint8_t *row, const struct csv_cell *cell, char **ret_text,
+                       size_t *ret_n) {
         struct growing *text = &dataset->table.text;
 
         if (growing_reserve(text, cell->n_bytes + 1) < 0)
@@ -136,7 +136,7 @@ static int name_column(struct csv_dataset *dataset, size_t idx, const char *name
 }
 
 /* In the option, blanks around a name do not count. */
-static void trim(char *name, size_t *n) {
+static void csv_trim(char *name, size_t *n) {
         size_t n_before = strspn(name, " \t");
 
         memmove(name, name + n_before, *n - n_before + 1);
@@ -155,10 +155,10 @@ static int take_names(struct csv_dataset *dataset, const uint8_t *row, size_t n_
                 char *name = NULL;
                 bool is_known = false;
                 size_t n = 0;
-                int r = text_of(dataset, row, &cell, &name, &n);
+                int r = csv_text_of(dataset, row, &cell, &name, &n);
 
                 if (r == 0 && dataset->names)
-                        trim(name, &n);
+                        csv_trim(name, &n);
                 if (r == 0)
                         r = name_column(dataset, n_cells++, name, n, &is_known);
                 if (r < 0)
@@ -175,8 +175,8 @@ static int take_names(struct csv_dataset *dataset, const uint8_t *row, size_t n_
         return 0;
 }
 
-static int take_cell(struct csv_dataset *dataset, struct table_column *column, const uint8_t *row,
-                     const struct csv_cell *found) {
+static int csv_take_cell(struct csv_dataset *dataset, struct table_column *column, const uint8_t *row,
+                         const struct csv_cell *found) {
         struct text_listing *listing = &dataset->table.listing;
         struct table_cell cell = { .begin = (uint32_t)found->begin, .n_bytes = (uint32_t)found->n_bytes & 0xfffffffu };
         char *text = NULL;
@@ -186,7 +186,7 @@ static int take_cell(struct csv_dataset *dataset, struct table_column *column, c
         if (column->is_left_out)
                 return 0;
         if (column->is_path || column->is_part || column->is_label)
-                r = text_of(dataset, row, found, &text, &n);
+                r = csv_text_of(dataset, row, found, &text, &n);
         if (r == 0 && n > 0)
                 r = table_note_text(&dataset->table, column, text, n, &dataset->why);
         if (column->is_path) {
@@ -204,7 +204,7 @@ static int take_cell(struct csv_dataset *dataset, struct table_column *column, c
         return r < 0 ? why_set(&dataset->why, r, "no memory for its values") : 0;
 }
 
-static int take_row(struct csv_dataset *dataset, const uint8_t *row, size_t n_row, char delimiter) {
+static int csv_take_row(struct csv_dataset *dataset, const uint8_t *row, size_t n_row, char delimiter) {
         struct csv_cell cell;
         size_t at = 0, n_cells = 0;
 
@@ -216,7 +216,7 @@ static int take_row(struct csv_dataset *dataset, const uint8_t *row, size_t n_ro
                                        "there are more cells than the %zu columns; a cell with the delimiter in it "
                                        "needs quotes",
                                        dataset->n_columns);
-                r = take_cell(dataset, dataset->order[n_cells++], row, &cell);
+                r = csv_take_cell(dataset, dataset->order[n_cells++], row, &cell);
                 if (r < 0)
                         return r;
         }
@@ -254,7 +254,8 @@ static int next_row(struct csv_dataset *dataset, char delimiter, const uint8_t *
         return 0;
 }
 
-static int take_sample(struct csv_dataset *dataset, const uint8_t *row, size_t n_row, uint64_t offset, char delimiter) {
+static int csv_take_sample(struct csv_dataset *dataset, const uint8_t *row, size_t n_row, uint64_t offset,
+                           char delimiter) {
         struct text_listing *listing = &dataset->table.listing;
         int r;
 
@@ -264,7 +265,7 @@ static int take_sample(struct csv_dataset *dataset, const uint8_t *row, size_t n
         if (columns_begin_row(&dataset->table.columns, offset) < 0)
                 return why_set(&dataset->why, -ENOMEM, "no memory for another row");
         listing->n_samples++;
-        r = take_row(dataset, row, n_row, delimiter);
+        r = csv_take_row(dataset, row, n_row, delimiter);
         if (r == 0)
                 r = join_record(&dataset->join, &dataset->table, &dataset->why);
         return r < 0 ? r : table_end_record(&dataset->table, &dataset->why);
@@ -286,7 +287,7 @@ static int skip_lines(struct csv_dataset *dataset) {
 
 /* What comes before the samples of a file: lines that are skipped, and the row that names the columns. Returns 0;
  * TEXT_WINDOW_END if the file has no row; or an errno with dataset->why. */
-static int read_begin(struct csv_dataset *dataset, char delimiter) {
+static int csv_read_begin(struct csv_dataset *dataset, char delimiter) {
         struct text_window *window = &dataset->table.listing.window;
         uint64_t stop = window->stop;
         size_t n_row = 0;
@@ -327,7 +328,7 @@ static int know_names(struct csv_dataset *dataset, char delimiter) {
         };
         r = text_window_begin(window, &dataset->why);
         if (r == 0)
-                r = read_begin(dataset, delimiter);
+                r = csv_read_begin(dataset, delimiter);
         text_window_fini(window);
         *window = kept;
         return r;
@@ -344,7 +345,7 @@ static int read_samples(struct csv_dataset *dataset, char delimiter) {
 
                 r = next_row(dataset, delimiter, &row, &n_row, &offset, &n_lines);
                 if (r == 0 && n_row > 0)
-                        r = take_sample(dataset, row, n_row, offset, delimiter);
+                        r = csv_take_sample(dataset, row, n_row, offset, delimiter);
                 if (r != 0)
                         break;
                 listing->window.n_lines += n_lines;
@@ -354,14 +355,14 @@ static int read_samples(struct csv_dataset *dataset, char delimiter) {
         return r < 0 ? listing_refuse(listing, listing->window.n_lines, r, &dataset->why) : 0;
 }
 
-static int read_rows(struct text_listing *listing, void *userdata) {
+static int csv_read_rows(struct text_listing *listing, void *userdata) {
         struct csv_dataset *dataset = userdata;
         char delimiter = delimiter_of(dataset);
         int r;
 
         if (!dataset->table.notes)
                 dataset->idx_file = listing_n_files(listing) - 1;
-        r = listing->is_inside ? know_names(dataset, delimiter) : read_begin(dataset, delimiter);
+        r = listing->is_inside ? know_names(dataset, delimiter) : csv_read_begin(dataset, delimiter);
         if (r < 0)
                 return listing_refuse(listing, listing->window.n_lines, r, &dataset->why);
         return r == TEXT_WINDOW_END ? 0 : read_samples(dataset, delimiter);
@@ -369,14 +370,14 @@ static int read_rows(struct text_listing *listing, void *userdata) {
 
 /* ---- in parts -------------------------------------------------------------------------------------------------- */
 
-static void free_part(struct text_listing *listing) {
+static void csv_free_part(struct text_listing *listing) {
         struct csv_dataset *part = (struct csv_dataset *)(void *)listing;
 
         table_fini(&part->table);
         free(part);
 }
 
-static struct text_listing *make_part(const void *userdata) {
+static struct text_listing *csv_make_part(const void *userdata) {
         const struct csv_dataset *dataset = userdata;
         struct csv_dataset *part = calloc(1, sizeof(*part));
 
@@ -388,11 +389,11 @@ static struct text_listing *make_part(const void *userdata) {
         part->names = dataset->names;
         if (table_part_init(&part->table, &dataset->table) == 0)
                 return &part->table.listing;
-        free_part(&part->table.listing);
+        csv_free_part(&part->table.listing);
         return NULL;
 }
 
-static void clear_part(struct text_listing *listing) {
+static void csv_clear_part(struct text_listing *listing) {
         table_part_clear(&((struct csv_dataset *)(void *)listing)->table);
 }
 
@@ -414,7 +415,7 @@ static int find_row(struct text_listing *listing, struct cuts *cuts, const struc
                         return r < 0 ? r : -EBADMSG;
                 window->at = 1; /* after the byte before the piece */
         } else {
-                int r = read_begin(part, delimiter);
+                int r = csv_read_begin(part, delimiter);
 
                 if (r != 0)
                         return r < 0 ? r : 0;
@@ -435,7 +436,7 @@ static int find_row(struct text_listing *listing, struct cuts *cuts, const struc
         return 0;
 }
 
-static int take_part(void *userdata, struct text_listing *listing, uint64_t line_base) {
+static int csv_take_part(void *userdata, struct text_listing *listing, uint64_t line_base) {
         struct csv_dataset *dataset = userdata;
 
         if (line_base == 0 && listing->n_samples == 0) /* the names of its columns count */
@@ -444,12 +445,12 @@ static int take_part(void *userdata, struct text_listing *listing, uint64_t line
 }
 
 static const struct listing_parts PARTS = {
-        .make = make_part,
-        .free = free_part,
-        .clear = clear_part,
+        .make = csv_make_part,
+        .free = csv_free_part,
+        .clear = csv_clear_part,
         .find = find_row,
-        .read = read_rows,
-        .take = take_part,
+        .read = csv_read_rows,
+        .take = csv_take_part,
 };
 
 /* ---- the format ------------------------------------------------------------------------------------------------ */
@@ -493,12 +494,12 @@ static int csv_build(int root_fd, const struct files *files, const struct format
                                                         .split = format_option(options, "split") };
         dataset->table.syntax = COLUMNS_CSV;
         dataset->table.refusals = format_refusals(options);
-        r = read_options(dataset, options);
+        r = csv_read_options(dataset, options);
         if (r == 0)
                 r = join_open(&dataset->join, format_option(options, "join"), dataset->delimiter, dataset->is_by_name,
                               root_fd, files->root, why);
         if (r == 0)
-                r = listing_walk(&dataset->table.listing, &SHARDS, read_rows, dataset->join.n == 0 ? &PARTS : NULL,
+                r = listing_walk(&dataset->table.listing, &SHARDS, csv_read_rows, dataset->join.n == 0 ? &PARTS : NULL,
                                  dataset);
         if (r == 0)
                 r = table_make_index(&dataset->table, ret_builder);

@@ -4,7 +4,7 @@
 
 #define BLOCK_MAX (1u << 20) /* values; writers have 128 or 256 */
 
-static bool take_varint(struct parquet_delta *delta, uint64_t *ret_value) {
+static bool delta_take_varint(struct parquet_delta *delta, uint64_t *ret_value) {
         uint64_t value = 0;
 
         for (unsigned shift = 0; shift < 64 && delta->at < delta->end; shift += 7) {
@@ -19,10 +19,10 @@ static bool take_varint(struct parquet_delta *delta, uint64_t *ret_value) {
         return false;
 }
 
-static bool take_zigzag(struct parquet_delta *delta, uint64_t *ret_value) {
+static bool delta_take_zigzag(struct parquet_delta *delta, uint64_t *ret_value) {
         uint64_t value;
 
-        if (!take_varint(delta, &value))
+        if (!delta_take_varint(delta, &value))
                 return false;
         *ret_value = value >> 1 ^ -(value & 1);
         return true;
@@ -32,8 +32,8 @@ bool parquet_delta_begin(struct parquet_delta *delta, const uint8_t *bytes, uint
         uint64_t n_block, n_parts, n, first;
 
         *delta = (struct parquet_delta){ .at = bytes, .end = bytes + n_bytes };
-        if (!take_varint(delta, &n_block) || !take_varint(delta, &n_parts) || !take_varint(delta, &n) ||
-            !take_zigzag(delta, &first))
+        if (!delta_take_varint(delta, &n_block) || !delta_take_varint(delta, &n_parts) ||
+            !delta_take_varint(delta, &n) || !delta_take_zigzag(delta, &first))
                 return false;
         if (n_parts == 0 || n_block == 0 || n_block > BLOCK_MAX || n_block % n_parts != 0 || n_block / n_parts % 8 != 0)
                 return false;
@@ -50,14 +50,14 @@ static uint64_t part_bytes(const struct parquet_delta *delta) {
         return (uint64_t)delta->widths[delta->idx_part] * delta->n_part / 8;
 }
 
-static bool begin_part(struct parquet_delta *delta) {
+static bool delta_begin_part(struct parquet_delta *delta) {
         if (delta->idx_part < delta->n_parts) {
                 delta->at += part_bytes(delta);
                 delta->idx_part++;
         }
         delta->idx_in_part = 0;
         if (delta->idx_part == delta->n_parts) {
-                if (!take_zigzag(delta, &delta->least) || (uint64_t)(delta->end - delta->at) < delta->n_parts)
+                if (!delta_take_zigzag(delta, &delta->least) || (uint64_t)(delta->end - delta->at) < delta->n_parts)
                         return false;
                 delta->widths = delta->at;
                 delta->at += delta->n_parts;
@@ -67,7 +67,7 @@ static bool begin_part(struct parquet_delta *delta) {
 }
 
 /* A number of up to 64 bits, which may begin within a byte. */
-static uint64_t unpack(const uint8_t *bytes, uint64_t bit, uint32_t width) {
+static uint64_t delta_unpack(const uint8_t *bytes, uint64_t bit, uint32_t width) {
         uint64_t value = 0;
 
         for (uint32_t n = 0; n < width;) {
@@ -88,10 +88,10 @@ bool parquet_delta_next(struct parquet_delta *delta, int64_t *ret_value) {
                 uint32_t width;
 
                 if (delta->idx_part == delta->n_parts || delta->idx_in_part == delta->n_part)
-                        if (!begin_part(delta))
+                        if (!delta_begin_part(delta))
                                 return false;
                 width = delta->widths[delta->idx_part];
-                delta->value += delta->least + unpack(delta->at, (uint64_t)delta->idx_in_part * width, width);
+                delta->value += delta->least + delta_unpack(delta->at, (uint64_t)delta->idx_in_part * width, width);
                 delta->idx_in_part++;
         }
         delta->is_first = false;

@@ -75,7 +75,7 @@ int parquet_encoded_begin(struct parquet_encoded *encoded, int64_t encoding, con
 }
 
 /* A value of as many bytes as its type has, lowest first. */
-static int next_number(struct parquet_encoded *encoded) {
+static int encoded_next_number(struct parquet_encoded *encoded) {
         int64_t number;
 
         if (!parquet_delta_next(&encoded->numbers, &number))
@@ -98,7 +98,7 @@ static int next_split(struct parquet_encoded *encoded) {
 }
 
 /* The next bytes of texts. */
-static int next_piece(struct parquet_encoded *encoded, const uint8_t **ret_bytes, uint64_t *ret_n) {
+static int encoded_next_piece(struct parquet_encoded *encoded, const uint8_t **ret_bytes, uint64_t *ret_n) {
         int64_t n;
 
         if (!parquet_delta_next(&encoded->numbers, &n) || n < 0 || n > encoded->end - encoded->at)
@@ -118,7 +118,7 @@ static int next_shared(struct parquet_encoded *encoded) {
         if (!parquet_delta_next(&encoded->prefixes, &n_shared) || n_shared < 0 ||
             (uint64_t)n_shared > encoded->value.n_bytes)
                 return -EBADMSG;
-        r = next_piece(encoded, &bytes, &n);
+        r = encoded_next_piece(encoded, &bytes, &n);
         if (r < 0)
                 return r;
         if (n > PARQUET_PAGE_MAX - (uint64_t)n_shared)
@@ -129,8 +129,8 @@ static int next_shared(struct parquet_encoded *encoded) {
 }
 
 int parquet_encoded_next(struct parquet_encoded *encoded, const uint8_t **ret_bytes, uint64_t *ret_n) {
-        int r = encoded->encoding == PARQUET_DELTA_BINARY_PACKED       ? next_number(encoded)
-                : encoded->encoding == PARQUET_DELTA_LENGTH_BYTE_ARRAY ? next_piece(encoded, ret_bytes, ret_n)
+        int r = encoded->encoding == PARQUET_DELTA_BINARY_PACKED       ? encoded_next_number(encoded)
+                : encoded->encoding == PARQUET_DELTA_LENGTH_BYTE_ARRAY ? encoded_next_piece(encoded, ret_bytes, ret_n)
                 : encoded->encoding == PARQUET_DELTA_BYTE_ARRAY        ? next_shared(encoded)
                                                                        : next_split(encoded);
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "daemon/data/formats/parquet/pages/delta.h"
-#include "daemon/data/formats/parquet/pages/page.h"
+#include "daemon/data/formats/parquet/pages/parquet_page.h"
 #include "daemon/data/growing.h"
 
 struct parquet_encoded {

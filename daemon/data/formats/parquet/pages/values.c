@@ -64,8 +64,8 @@ bool parquet_take(struct parquet_page_bytes *from, uint64_t n, struct parquet_va
 }
 
 /* A length, then that many bytes. */
-static int take_array(struct parquet_reader *reader, struct parquet_page_bytes *from, struct parquet_value *ret_value,
-                      struct why *why) {
+static int values_take_array(struct parquet_reader *reader, struct parquet_page_bytes *from,
+                             struct parquet_value *ret_value, struct why *why) {
         struct parquet_value head;
         uint32_t n = 0;
         int r = 0;
@@ -99,7 +99,7 @@ static int take_plain(struct parquet_reader *reader, struct parquet_value *ret_v
         case PARQUET_BOOLEAN:
                 return take_bool(reader, ret_value, why);
         case PARQUET_BYTE_ARRAY:
-                return take_array(reader, &reader->values, ret_value, why);
+                return values_take_array(reader, &reader->values, ret_value, why);
         default:
                 return parquet_take(&reader->values, reader->element->width, ret_value)
                                ? 0
@@ -125,7 +125,7 @@ static int take_indexed(struct parquet_reader *reader, struct parquet_value *ret
         return 0;
 }
 
-static int take_run(struct parquet_reader *reader, struct parquet_value *ret_value, struct why *why) {
+static int values_take_run(struct parquet_reader *reader, struct parquet_value *ret_value, struct why *why) {
         uint32_t value;
 
         if (!parquet_runs_next(&reader->indices, &value))
@@ -159,7 +159,7 @@ int parquet_values_next(struct parquet_reader *reader, struct parquet_value *ret
         case PARQUET_RLE_DICTIONARY:
                 return take_indexed(reader, ret_value, why);
         case PARQUET_RLE:
-                return take_run(reader, ret_value, why);
+                return values_take_run(reader, ret_value, why);
         case NO_VALUES:
                 return parquet_page_damaged("it has too few values", why);
         default:
@@ -197,7 +197,7 @@ int parquet_values_dictionary(struct parquet_reader *reader, const struct parque
         for (uint64_t i = 0; i < header->n_values && width == 0; i++) {
                 struct parquet_value value;
 
-                r = take_array(reader, &bytes, &value, why);
+                r = values_take_array(reader, &bytes, &value, why);
                 if (r < 0)
                         return r;
                 if (growing_append(&reader->cells, &value, sizeof(value)) < 0)

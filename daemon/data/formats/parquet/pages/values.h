@@ -1,7 +1,7 @@
-/* data/formats/parquet/pages/values.h: the values of a page, one after the other, in any encoding. Private to reader.c. */
+/* data/formats/parquet/pages/values.h: the values of a page, one after the other, in any encoding. Private to parquet_reader.c. */
 #pragma once
 
-#include "daemon/data/formats/parquet/pages/reader.h"
+#include "daemon/data/formats/parquet/pages/parquet_reader.h"
 
 /* -EBADMSG with `why`, which says what is wrong with a page. */
 int parquet_page_damaged(const char *what, struct why *why);

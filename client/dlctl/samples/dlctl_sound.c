@@ -1,0 +1,89 @@
+#include "client/dlctl/samples/dlctl_sound.h"
+
+#include <sndfile.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- the bytes as a file ---------------------------------------------------------------------------------------- */
+
+struct opened {
+        const uint8_t *bytes;
+        sf_count_t n_bytes, at;
+};
+
+static sf_count_t dlctl_sound_get_length(void *user) {
+        return ((const struct opened *)user)->n_bytes;
+}
+
+static sf_count_t dlctl_sound_seek_to(sf_count_t offset, int whence, void *user) {
+        struct opened *opened = user;
+        sf_count_t from = whence == SEEK_SET ? 0 : whence == SEEK_CUR ? opened->at : opened->n_bytes;
+
+        if (offset < -from || offset > opened->n_bytes - from)
+                return -1;
+        return opened->at = from + offset;
+}
+
+static sf_count_t dlctl_sound_read_bytes(void *into, sf_count_t n, void *user) {
+        struct opened *opened = user;
+
+        if (n > opened->n_bytes - opened->at)
+                n = opened->n_bytes - opened->at;
+        if (n <= 0)
+                return 0;
+        memcpy(into, opened->bytes + opened->at, (size_t)n);
+        opened->at += n;
+        return n;
+}
+
+static sf_count_t dlctl_sound_get_place(void *user) {
+        return ((const struct opened *)user)->at;
+}
+
+/* ---- what is printed -------------------------------------------------------------------------------------------- */
+
+static const char *dlctl_sound_kind_of(int format) {
+        switch (format & SF_FORMAT_TYPEMASK) {
+        case SF_FORMAT_WAV:
+        case SF_FORMAT_WAVEX:
+                return "WAV";
+        case SF_FORMAT_FLAC:
+                return "FLAC";
+        case SF_FORMAT_OGG:
+                return (format & SF_FORMAT_SUBMASK) == SF_FORMAT_OPUS ? "Opus" : "Ogg";
+        default:
+                return "MP3";
+        }
+}
+
+/* Others are not given to libsndfile, which knows forty formats and asks some of them for nothing but a good size. */
+static bool dlctl_sound_is_sound(const uint8_t *bytes, uint64_t n_bytes) {
+        if (n_bytes < 12)
+                return false;
+        return (memcmp(bytes, "RIFF", 4) == 0 && memcmp(bytes + 8, "WAVE", 4) == 0) || memcmp(bytes, "fLaC", 4) == 0 ||
+               memcmp(bytes, "OggS", 4) == 0 || memcmp(bytes, "ID3", 3) == 0 ||
+               (bytes[0] == 0xff && (bytes[1] & 0xe6) == 0xe2);
+}
+
+bool sound_print(struct text *text, const uint8_t *bytes, uint64_t n_bytes) {
+        SF_VIRTUAL_IO io = { dlctl_sound_get_length, dlctl_sound_seek_to, dlctl_sound_read_bytes, NULL,
+                             dlctl_sound_get_place };
+        struct opened opened = { .bytes = bytes, .n_bytes = (sf_count_t)n_bytes };
+        SF_INFO info = { 0 };
+        char words[128];
+        SNDFILE *file;
+
+        file = dlctl_sound_is_sound(bytes, n_bytes) ? sf_open_virtual(&io, SFM_READ, &info, &opened) : NULL;
+        if (!file)
+                return false;
+        sf_close(file);
+        snprintf(words, sizeof(words), "sound, %s, %d Hz, %d channel%s, ", dlctl_sound_kind_of(info.format),
+                 info.samplerate, info.channels, info.channels == 1 ? "" : "s");
+        text_string(text, words);
+        if (info.frames < 0 || info.frames > UINT32_MAX || info.samplerate < 1)
+                snprintf(words, sizeof(words), "of unknown length");
+        else
+                snprintf(words, sizeof(words), "%.3f s", (double)info.frames / info.samplerate);
+        text_string(text, words);
+        return true;
+}

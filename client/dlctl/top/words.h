@@ -1,8 +1,0 @@
-/* top/words.h: texts of several lines. */
-#pragma once
-
-#include "client/dlctl/top/view.h"
-
-/* Emits a text in as many lines as it needs, beside a label of `indent` columns. */
-void words_emit(const struct view *view, const char *label, unsigned indent, enum style style, const char *text,
-                emit_fn *emit, void *arg);

@@ -1,0 +1,44 @@
+/* web/web_server.h: a small HTTP server for the processes of one user, on a loopback address.
+ *
+ * A visitor is a connection. Whose it is, is asked of the kernel when it comes (peer.h): others get a sentence, and
+ * have places of their own, so that they cannot take those of the user. When the places of a kind are used up, one that
+ * does not take his answer, or has been silent longest, is closed for the next one. Nothing is kept for a visitor but
+ * his head and references to what is sent to him. */
+#pragma once
+
+#include <event2/buffer.h>
+#include <event2/event.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "proto/base/why.h"
+#include "proto/http/request.h"
+
+#define SERVER_USERS_MAX 64u
+
+struct server;
+struct visitor;
+
+struct server_options {
+        const char *address;      /* 127.0.0.0/8 or ::1 */
+        uint16_t port;            /* 0: one that is free */
+        const char *const *hosts; /* names that a request may have as its host, ended by NULL */
+        uid_t users[SERVER_USERS_MAX];
+        size_t n_users;     /* who may visit, beside root */
+        const char *policy; /* Content-Security-Policy of pages */
+        void *arg;          /* for: */
+        void (*serve)(void *arg, const struct request *request, struct visitor *visitor); /* answers it */
+};
+
+/* Listens. Returns 0, -EINVAL (address), -EADDRINUSE or another negative errno, with a sentence. */
+int server_open(struct event_base *base, const struct server_options *options, struct why *why,
+                struct server **ret_server);
+void server_close(struct server *server); /* takes NULL */
+
+uint16_t server_port(const struct server *server);
+
+/* Sends an answer; `body` is empty afterwards. `type` is its media type. */
+void visitor_answer(struct visitor *visitor, int status, const char *type, struct evbuffer *body);
+
+/* The same with one sentence, as text. */
+void visitor_say(struct visitor *visitor, int status, const char *format, ...) __attribute__((format(printf, 3, 4)));

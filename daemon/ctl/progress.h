@@ -1,8 +1,0 @@
-/* ctl/progress.h: how far long work is, as a message. */
-#pragma once
-
-#include "proto/base/progress.h"
-#include "proto/dataloader.pb-c.h"
-
-/* Fills `message`, whose texts stay in `progress`. Returns it. */
-Dlp__Progress *tell_progress(Dlp__Progress *message, const struct dlp_progress *progress);

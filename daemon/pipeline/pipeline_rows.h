@@ -1,0 +1,37 @@
+/* pipeline/pipeline_rows.h: samples that are only copied, many of them a task.
+ *
+ * Where all fields of a stream are rows of mapped arrays, or known without reading, a sample costs a copy, and a task
+ * and a read for each would cost several times that. So a task takes up to TASK_ROWS_MAX samples of a batch, which one
+ * worker copies straight from the mapping to their places.
+ *
+ * That is for rows in the page cache. Where some are not, or the file was cut short, the task falls back: it takes its
+ * samples one by one through the reader like all others, and what is wrong with one is handled as everywhere. After
+ * rows that were not in memory, samples are planned one a task for a while: the reader keeps a disk busier than workers
+ * that wait for pages could.
+ *
+ * Where functions of the trainer's are applied to them, the task goes to the desk with all its samples, and is one
+ * order (pipeline/desk/desk.h says how many samples it may have). If one of them is damaged, or a process ends over it,
+ * the samples before it are done, and it and those after it go on one by one. */
+#pragma once
+
+#include "daemon/pipeline/planner.h"
+#include "daemon/pipeline/worker.h"
+
+/* Can its samples be copied so? Once it has its program and dataset. */
+bool rows_are_mapped(const struct stream *stream);
+
+/* Planner: how many samples a task of this stream may take now. 1: to be read. */
+uint32_t rows_at_once(struct stream *stream);
+
+/* Worker: copies what it can. Returns how many of the task's samples are in their places; all, or the next one is to be
+ * read. They have been served unless the stream has a desk. */
+uint32_t rows_serve(struct worker *worker, struct task *task);
+
+/* Worker: the first `n` samples of the task are served. */
+void rows_served(struct worker *worker, struct task *task, uint32_t n);
+
+/* Worker: from now on the task is with its row `idx_row`, and takes the others one by one. */
+void rows_go_to(struct task *task, uint32_t idx_row);
+
+/* The task's next sample is the one it is with from now on, to be read. Returns false if there is none. */
+bool rows_next(struct task *task);
