@@ -63,7 +63,7 @@ static int driver_begin(struct driver *driver, struct why *why) {
         return 0;
 }
 
-static int find(struct why *why) {
+static int driver_load(struct why *why) {
         struct driver driver = { 0 };
         void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
         int r;
@@ -89,7 +89,7 @@ int driver_find(const struct driver **ret_driver, struct why *why) {
 
         pthread_mutex_lock(&lock);
         if (found_by == 0)
-                r = find(why);
+                r = driver_load(why);
         else if (found_by != getpid())
                 r = why_set(
                         why, -ECHILD,

@@ -26,7 +26,7 @@ static void own_folder(char folder[PATH_MAX]) {
 }
 
 /* Returns only if there is no such program or it cannot be run, with the errno. */
-static int run(const char *folder, const char *below, char *const *arguments) {
+static int stage_exec(const char *folder, const char *below, char *const *arguments) {
         char path[2 * PATH_MAX];
 
         snprintf(path, sizeof(path), "%s%s/" PROGRAM, folder, below);
@@ -41,15 +41,15 @@ static int run_somewhere(char *const *arguments) {
         int error;
 
         own_folder(folder);
-        error = run(folder, "", arguments);
+        error = stage_exec(folder, "", arguments);
         if (error == ENOENT)
-                error = run(folder, "/../sbin", arguments);
+                error = stage_exec(folder, "/../sbin", arguments);
         if (error == ENOENT) {
                 execvp(PROGRAM, arguments);
                 error = errno;
         }
         for (size_t i = 0; i < sizeof(FOLDERS) / sizeof(FOLDERS[0]) && error == ENOENT; i++)
-                error = run(FOLDERS[i], "", arguments);
+                error = stage_exec(FOLDERS[i], "", arguments);
         if (error != ENOENT)
                 return fail(EXIT_REFUSED, PROGRAM ": cannot be run: %s", strerror(error));
         return fail(EXIT_REFUSED, PROGRAM " is not installed: it is neither in %s nor in ../sbin, PATH or /usr/sbin",

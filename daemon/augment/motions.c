@@ -168,7 +168,7 @@ static bool is_sane(const struct motion *motion, const float *box) {
 }
 
 /* Returns whether the box stays. */
-static bool apply(const struct motion *motion, float *box) {
+static bool motion_apply(const struct motion *motion, float *box) {
         switch (motion->kind) {
         case MOTION_SCALE:
                 for (unsigned i = 0; i < 4; i++)
@@ -206,7 +206,7 @@ void motions_apply(const struct motions *motions, uint8_t *boxes, size_t n, uint
 
                 memcpy(box, boxes + i * sizeof(box), sizeof(box));
                 for (uint32_t k = 0; k < motions->n; k++)
-                        stays = apply(&motions->motions[k], box) && stays;
+                        stays = motion_apply(&motions->motions[k], box) && stays;
                 memcpy(boxes + i * sizeof(box), box, sizeof(box));
                 if (kept)
                         kept[i / 8] = (uint8_t)((kept[i / 8] & ~(1u << i % 8)) | (unsigned)stays << i % 8);

@@ -80,8 +80,8 @@ static int turned_feed(struct codec_tools *tools, const struct view *stored, con
         return r < 0 ? r : recipe_end(tools->workspace, why);
 }
 
-static int run(struct codec_tools *tools, uint32_t orientation, const struct view *stored, uint8_t *band, uint8_t *out,
-               size_t stride, struct why *why) {
+static int turned_rows(struct codec_tools *tools, uint32_t orientation, const struct view *stored, uint8_t *band,
+                       uint8_t *out, size_t stride, struct why *why) {
         const struct geometry *geometry = &tools->geometry;
         const struct turn *turn = &TURNS[orientation];
 
@@ -96,7 +96,7 @@ int turned_run(struct codec_tools *tools, uint32_t orientation, const struct vie
                struct why *why) {
         int r = codec_memory_reserve(&tools->rows, (size_t)turned_need(&tools->geometry), why);
 
-        return r < 0 ? r : run(tools, orientation, stored, tools->rows.bytes, out, stride, why);
+        return r < 0 ? r : turned_rows(tools, orientation, stored, tools->rows.bytes, out, stride, why);
 }
 
 int turned_render(struct codec_tools *tools, uint32_t orientation, uint8_t *out, size_t stride, struct why *why) {
@@ -111,7 +111,8 @@ int turned_render(struct codec_tools *tools, uint32_t orientation, uint8_t *out,
         r = decoder_read_box(tools->decoder, &source, tools->rows.bytes, row_bytes, why);
         if (r < 0)
                 return r;
-        return run(tools, orientation, &stored, tools->rows.bytes + row_bytes * source.height, out, stride, why);
+        return turned_rows(tools, orientation, &stored, tools->rows.bytes + row_bytes * source.height, out, stride,
+                           why);
 }
 
 void turned_copy(uint32_t orientation, const uint8_t *pixels, uint32_t width, uint32_t height, uint8_t *out) {

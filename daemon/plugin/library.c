@@ -115,7 +115,7 @@ static int call_open(struct library *library, struct why *why) {
         return 0;
 }
 
-static int load(struct library *library, const char *path, const char *name, struct why *why) {
+static int library_open(struct library *library, const char *path, const char *name, struct why *why) {
         int r;
 
         library->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -140,7 +140,7 @@ int library_load(const char *path, const char *name, struct library **ret_librar
         if (!library)
                 return why_errno(why, -ENOMEM, "cannot be loaded");
         pthread_mutex_init(&library->lock, NULL);
-        r = load(library, path, name, why);
+        r = library_open(library, path, name, why);
         if (r == 0)
                 *ret_library = TAKE_PTR(library);
         return r;

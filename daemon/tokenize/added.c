@@ -299,7 +299,7 @@ static uint32_t last_before(const struct added_set *set, const uint8_t *text, si
         return found;
 }
 
-static const struct added_token *match(const struct added_set *set, const uint8_t *text, size_t n) {
+static const struct added_token *added_match(const struct added_set *set, const uint8_t *text, size_t n) {
         size_t n_same = 0;
         uint32_t i = last_before(set, text, n, &n_same);
 
@@ -321,7 +321,7 @@ int added_find(const struct added_set *set, const uint8_t *text, size_t n, size_
                 if (set->is_first[text[at]]) {
                         if (!wanting_goes_on(search->wanting, &search->n_done, 1, FINDS_A_LOOK))
                                 return -ECANCELED;
-                        token = match(set, text + at, n - at);
+                        token = added_match(set, text + at, n - at);
                 }
                 if (!token)
                         continue;

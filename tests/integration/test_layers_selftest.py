@@ -13,6 +13,7 @@ LAYERS = os.path.join(ROOT, "tests", "support", "check_layers.py")
 PLAN = os.path.join(ROOT, "tests", "support", "check_epoch_plan.py")
 WORDS = os.path.join(ROOT, "tests", "support", "check_words.py")
 UNUSED = os.path.join(ROOT, "tests", "support", "check_unused.py")
+NAMES = os.path.join(ROOT, "tests", "support", "check_names.py")
 
 # (file, line planted at its end, what the message says)
 PLANTED = [
@@ -112,6 +113,34 @@ def _(box):
         equal(status, 0 if message is None else 1, f"{line}: {output}")
         if message is not None:
             contains(output, f"{path}:{line.count(chr(10)) + 2}: {message}")
+
+
+# (file, text of it, another file, text of it, what is found there; None: nothing)
+NAMED = [
+    ("daemon/io/planted.c", "int a;", "daemon/data/planted.c", "int b;", "there is a "),
+    ("daemon/io/planted.c", "int a;", "daemon/io/planted.h", "int b;", None),
+    ("daemon/io/planted.c", "static int refuse(struct why *why) {", "proto/other.c", "static void refuse(void) {",
+     "refuse() stands in "),
+    ("daemon/io/planted.c", "struct why *refuse(int a,\n                   int b) {", "proto/other.c",
+     "static int refuse(void);\n/* refuse() { */", None),
+    ("daemon/io/planted.c", "static int plan(int a) {\n}\nstruct step step_a = { .plan = plan };", "proto/other.c",
+     "static int plan(int a) {\n}\nstruct step step_b = { .plan = plan };", None),
+    ("daemon/io/planted.c", "static int plan(int a) {\n}\nstruct step step_a = { .plan = plan };", "proto/other.c",
+     "static int plan(int a) {\n}\nstruct step step_b = { .plan = planned };", None),
+    ("daemon/io/planted_avx2.c", "static int add(int a) {", "proto/other.c", "static int add(int a) {", None),
+]
+
+
+@case("a file's name and a function's that stand twice are found, and families of kinds and alternatives are not")
+def _(box):
+    for i, (path, text, other, other_text, message) in enumerate(NAMED):
+        root = box.path(f"tree{i}")
+        write(os.path.join(root, path), b"\n" + text.encode() + b"\nint always(void) {\n")
+        write(os.path.join(root, other), b"\n" + other_text.encode() + b"\n")
+        status, output = check(root, NAMES)
+        equal(status, 0 if message is None else 1, f"{text}: {output}")
+        if message is not None:
+            contains(output, message)
 
 
 @case("a function that nothing but itself and comments names is found, and each kind of use is seen")

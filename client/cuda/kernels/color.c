@@ -7,7 +7,7 @@ const char *const dlk_color_name = DLK_COLOR_KERNELS(NAME);
  * multiprocessors busy. */
 #define PIXELS_OF_A_BLOCK (32u * DLK_COLOR_THREADS)
 
-static bool is_possible(const struct dlk_color_batch *batch, uint32_t pass) {
+static bool color_is_possible(const struct dlk_color_batch *batch, uint32_t pass) {
         uint64_t n_bytes = (uint64_t)batch->n_pixels * batch->n_channels;
 
         if (batch->n_samples == 0 || batch->n_pixels == 0 || batch->n_pixels > DLK_COLOR_PIXELS_MAX)
@@ -24,7 +24,7 @@ bool dlk_color_launch(const struct dlk_color_batch *batch, uint32_t pass, struct
         struct dlk_color_launch launch = { .grid = { 1, 1, 1 }, .block = { DLK_COLOR_THREADS, 1, 1 } };
         uint64_t n_blocks;
 
-        if (!is_possible(batch, pass))
+        if (!color_is_possible(batch, pass))
                 return false;
         launch.params = (struct dlk_color){
                 .pixels = (uint8_t *)(uintptr_t)batch->pixels,

@@ -43,7 +43,7 @@ static bool has_sizes(const struct dlk_finish_batch *batch) {
         return (uint64_t)batch->height * batch->width * batch->n_samples < limit;
 }
 
-static bool is_possible(const struct dlk_finish_batch *batch) {
+static bool finish_is_possible(const struct dlk_finish_batch *batch) {
         uint32_t bytes = batch->element_bytes;
 
         if (bytes != 1 && bytes != 2 && bytes != 4)
@@ -125,7 +125,7 @@ static uint32_t idx_name(enum way way, uint32_t n_channels, uint32_t element_byt
         uint32_t i = 0;
 
         while (KINDS[i].way != way || KINDS[i].n_channels != n_channels || KINDS[i].element_bytes != element_bytes)
-                i++; /* each way that is chosen has a kernel for what is_possible() */
+                i++; /* each way that is chosen has a kernel for what finish_is_possible() */
         return i;
 }
 
@@ -134,7 +134,7 @@ bool dlk_finish_launch(const struct dlk_finish_batch *batch, uint32_t n_multipro
         struct dlk_finish_launch launch = { .grid = { 1, 1, 1 }, .block = { DLK_FINISH_THREADS, 1, 1 } };
         enum way way;
 
-        if (!is_possible(batch))
+        if (!finish_is_possible(batch))
                 return false;
 
         launch.params = params_of(batch);

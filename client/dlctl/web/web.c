@@ -126,7 +126,7 @@ static const char *web_user_name(void) {
         return self ? self->pw_name : number;
 }
 
-static int run(struct context *context, struct event_base *base, const struct server_options *given) {
+static int web_serve(struct context *context, struct event_base *base, const struct server_options *given) {
         struct server_options options = *given;
         struct site site = { .view = NULL };
         struct server *server = NULL;
@@ -171,7 +171,7 @@ int web_run(struct context *context, const struct command *command, int argc, ch
         base = event_base_new();
         if (!base)
                 return fail(EXIT_REFUSED, "no memory");
-        r = run(context, base, &options);
+        r = web_serve(context, base, &options);
         event_base_free(base);
         return r;
 }

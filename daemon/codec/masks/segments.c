@@ -206,7 +206,7 @@ static int draw_runs(struct segments *segments, uint8_t *plane, struct why *why)
 
 /* ---- one by one ------------------------------------------------------------------------------------------------ */
 
-static int draw(struct segments *segments, uint8_t *plane, struct why *why) {
+static int segments_draw_all(struct segments *segments, uint8_t *plane, struct why *why) {
         struct json_token token;
         int r = json_next(&segments->scan, &token, why);
 
@@ -226,7 +226,7 @@ int segments_draw(struct segments *segments, uint8_t *plane, struct why *why) {
         int r;
 
         memset(plane, 0, (size_t)segments->outline.width * segments->outline.height);
-        r = draw(segments, plane, &detail);
+        r = segments_draw_all(segments, plane, &detail);
         if (r < 0)
                 return why_set(why, r, "mask %" PRIu64 ": %s", segments->number, detail.text);
         segments->number++;

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define BITS_AT_LEAST 56u /* after bits_refill() */
+#define BITS_AT_LEAST 56u /* after flac_bits_refill() */
 
 struct bits {
         uint64_t next;   /* the bits, the first one topmost */
@@ -31,7 +31,7 @@ static inline void bits_refill_slowly(struct bits *bits) {
         }
 }
 
-static inline void bits_refill(struct bits *bits) {
+static inline void flac_bits_refill(struct bits *bits) {
         uint64_t eight;
 
         if (bits->end - bits->at < 8) {
@@ -57,7 +57,7 @@ static inline uint64_t bits_take(struct bits *bits, uint32_t n) {
 static inline uint32_t bits_get(struct bits *bits, uint32_t n) {
         if (n == 0)
                 return 0;
-        bits_refill(bits);
+        flac_bits_refill(bits);
         return (uint32_t)bits_take(bits, n);
 }
 
@@ -71,7 +71,7 @@ static inline int64_t bits_get_unary(struct bits *bits, uint32_t max) {
         for (uint32_t n = 0; n <= max && bits->n_beyond < 64;) {
                 uint32_t n_zeroes;
 
-                bits_refill(bits);
+                flac_bits_refill(bits);
                 if (bits->next >> (64 - BITS_AT_LEAST) == 0) {
                         (void)bits_take(bits, BITS_AT_LEAST);
                         n += BITS_AT_LEAST;

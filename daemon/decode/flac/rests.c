@@ -32,7 +32,7 @@ static inline __attribute__((always_inline)) int rests_read_groups(struct bits *
                 uint32_t n_used = 0;
                 uint64_t next;
 
-                bits_refill(bits);
+                flac_bits_refill(bits);
                 next = bits->next;
 #pragma GCC unroll 4
                 for (uint32_t k = 0; k < n_group; k++) {

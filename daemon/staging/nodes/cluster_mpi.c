@@ -81,7 +81,7 @@ static int mpi_gather(struct cluster *cluster, const void *mine, uint64_t n_byte
 /* ---- begin and end ----------------------------------------------------------------------------------------------- */
 
 static void mpi_free(struct mpi *mpi) {
-        watch_free(mpi->watch);
+        cluster_watch_free(mpi->watch);
         free(mpi->base.names);
         free(mpi);
 }

@@ -19,8 +19,8 @@
 int mpi_begin_words(struct mpi *mpi, struct why *why) {
         int r;
 
-        if (watch_new(mpi->base.node, mpi->base.n_nodes, (const char(*)[PROGRESS_NAME_SIZE])mpi->base.names,
-                      mpi->base.options.stall_s, clock_now_ns(), &mpi->watch) < 0)
+        if (cluster_watch_new(mpi->base.node, mpi->base.n_nodes, (const char(*)[PROGRESS_NAME_SIZE])mpi->base.names,
+                              mpi->base.options.stall_s, clock_now_ns(), &mpi->watch) < 0)
                 return why_set(why, -ENOMEM, "no memory to watch %u nodes", mpi->base.n_nodes);
         if (mpi->base.node == 0)
                 r = MPI_Irecv(&mpi->heard, sizeof(mpi->heard), MPI_BYTE, MPI_ANY_SOURCE, TAG_BEAT, mpi->beats,

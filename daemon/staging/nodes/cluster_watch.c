@@ -30,8 +30,8 @@ struct watch {
         struct watched nodes[];
 };
 
-int watch_new(uint32_t node, uint32_t n_nodes, const char (*names)[PROGRESS_NAME_SIZE], uint32_t stall_s,
-              uint64_t now_ns, struct watch **ret_watch) {
+int cluster_watch_new(uint32_t node, uint32_t n_nodes, const char (*names)[PROGRESS_NAME_SIZE], uint32_t stall_s,
+                      uint64_t now_ns, struct watch **ret_watch) {
         struct watch *watch = calloc(1, sizeof(*watch) + n_nodes * sizeof(watch->nodes[0]));
 
         if (!watch)
@@ -47,7 +47,7 @@ int watch_new(uint32_t node, uint32_t n_nodes, const char (*names)[PROGRESS_NAME
         return 0;
 }
 
-void watch_free(struct watch *watch) {
+void cluster_watch_free(struct watch *watch) {
         free(watch);
 }
 

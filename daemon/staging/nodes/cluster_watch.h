@@ -17,9 +17,9 @@
 struct watch;
 
 /* `names`: PROGRESS_NAME_SIZE bytes each, stay the caller's and outlive it. Returns 0 or -ENOMEM. */
-int watch_new(uint32_t node, uint32_t n_nodes, const char (*names)[PROGRESS_NAME_SIZE], uint32_t stall_s,
-              uint64_t now_ns, struct watch **ret_watch);
-void watch_free(struct watch *watch); /* NULL is fine */
+int cluster_watch_new(uint32_t node, uint32_t n_nodes, const char (*names)[PROGRESS_NAME_SIZE], uint32_t stall_s,
+                      uint64_t now_ns, struct watch **ret_watch);
+void cluster_watch_free(struct watch *watch); /* NULL is fine */
 
 /* A node has spoken. `is_waiting`: in a call that needs the others (news.doing that begins with "waiting" counts too);
  * `n_steps`: a counter of what it got done besides the news. */

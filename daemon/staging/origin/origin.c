@@ -86,7 +86,8 @@ static int origin_fail(const struct origin_run *run, int error, const struct why
         return why_set(why, error, "%s: %s", run->shown, error == -ENOMEM ? "no memory" : inner->text);
 }
 
-static int survey(struct origin_run *run, enum origin_kind_of kind, struct plan **ret_plan, struct why *why) {
+static int origin_survey_kind(struct origin_run *run, enum origin_kind_of kind, struct plan **ret_plan,
+                              struct why *why) {
         struct why inner = { 0 };
         int r = KINDS[kind].survey(run, why);
 
@@ -119,7 +120,7 @@ int origin_survey(struct http *http, const struct origin_options *options, struc
         url_show(run.address.text, run.shown);
         if (*run.address.rest) /* lines of it are named: "list.txt:17", not "list.txt?...:17" */
                 run.shown[strlen(run.shown) - strlen("?...")] = '\0';
-        return survey(&run, kind, ret_plan, why);
+        return origin_survey_kind(&run, kind, ret_plan, why);
 }
 
 /* ---- shared -------------------------------------------------------------------------------------------------- */

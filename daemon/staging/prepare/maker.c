@@ -200,7 +200,7 @@ static int maker_check_size(const struct making *making, uint64_t n_bytes, struc
         return 0;
 }
 
-static int make(struct making *making, struct block *ret_file, size_t *ret_n_bytes, struct why *why) {
+static int maker_make_file(struct making *making, struct block *ret_file, size_t *ret_n_bytes, struct why *why) {
         struct maker *maker = making->maker;
         struct row_sink sink = { .begin = maker_on_begin, .take = maker_on_rows, .userdata = making };
         struct box whole = { 0, 0, making->width, making->height };
@@ -236,7 +236,7 @@ static int maker_encode(struct making *making, struct block *ret_file, size_t *r
                 if (!is_resized(making) && !maker->steps->encodes_all)
                         r = MAKER_AS_IT_IS;
                 else
-                        r = make(making, ret_file, ret_n_bytes, why);
+                        r = maker_make_file(making, ret_file, ret_n_bytes, why);
         }
         decoder_close(maker->decoder);
         encoder_forget(maker->encoder);

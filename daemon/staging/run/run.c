@@ -271,7 +271,7 @@ static int run_finish(struct run *run, struct version *version, struct why *why)
 static int stage(struct run *run, struct why *why) {
         struct version version = { 0 };
         struct plan *plan = NULL;
-        int r = survey(run, &plan, why);
+        int r = stage_survey(run, &plan, why);
 
         snprintf(run->next.dataset, sizeof(run->next.dataset), "%s", run->dataset->name);
         snprintf(run->next.prepare, sizeof(run->next.prepare), "%s%s", run->dataset->pack ? "pack " : "",

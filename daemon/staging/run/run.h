@@ -131,7 +131,7 @@ void share_text(struct run *run, uint32_t from, char **text, size_t *n_bytes);
 int share_plan(struct run *run, const char *what, struct plan **plan, struct why *why);
 
 /* ---- the steps ---- */
-int survey(struct run *run, struct plan **ret_plan, struct why *why);
+int stage_survey(struct run *run, struct plan **ret_plan, struct why *why);
 int find_place(struct run *run, struct why *why);
 
 void version_fini(struct version *version);

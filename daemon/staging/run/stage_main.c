@@ -102,7 +102,7 @@ int main(int argc, char **argv) {
         const struct dataset_setting *dataset;
         struct settings settings;
         struct why why;
-        int r = options_parse(argc, argv, &options);
+        int r = stage_options_parse(argc, argv, &options);
 
         if (r != OPTIONS_GO_ON)
                 return r;

@@ -69,7 +69,7 @@ static int parse_seconds(const char *text, uint32_t *ret_seconds) {
         return 0;
 }
 
-int options_parse(int argc, char **argv, struct stage_options *ret_options) {
+int stage_options_parse(int argc, char **argv, struct stage_options *ret_options) {
         enum {
                 OPTION_DRY_RUN = 256,
                 OPTION_VERIFY,

@@ -21,4 +21,4 @@ struct stage_options {
 #define OPTIONS_GO_ON (-1)
 
 /* Returns OPTIONS_GO_ON, else the exit code: help and version were asked for, or the line is wrong and it was said. */
-int options_parse(int argc, char **argv, struct stage_options *ret_options);
+int stage_options_parse(int argc, char **argv, struct stage_options *ret_options);

@@ -55,7 +55,7 @@ static int ask_origin(struct run *run, void *argument, struct why *why) {
         return origin_survey(run->http, &options, argument, why);
 }
 
-int survey(struct run *run, struct plan **ret_plan, struct why *why) {
+int stage_survey(struct run *run, struct plan **ret_plan, struct why *why) {
         _cleanup_(plan_freep) struct plan *plan = NULL;
         int r;
 

@@ -92,7 +92,7 @@ struct matching {
 };
 
 /* Do the parts from `idx` on fit the rest of a path? */
-static int match(struct matching *matching, size_t idx, const char *at) {
+static int pattern_match_from(struct matching *matching, size_t idx, const char *at) {
         const struct pattern_part *part = &matching->pattern->parts[idx];
 
         if (++matching->n_steps > STEPS_MAX)
@@ -102,13 +102,14 @@ static int match(struct matching *matching, size_t idx, const char *at) {
         matching->found[idx].at = at;
         if (part->literal) {
                 matching->found[idx].n = part->n_literal;
-                return strncmp(at, part->literal, part->n_literal) == 0 ? match(matching, idx + 1, at + part->n_literal)
-                                                                        : 0;
+                return strncmp(at, part->literal, part->n_literal) == 0
+                               ? pattern_match_from(matching, idx + 1, at + part->n_literal)
+                               : 0;
         }
         for (size_t n = 1; at[n - 1] && (part->has_slashes || at[n - 1] != '/'); n++) {
                 int r;
 
-                r = match(matching, idx + 1, at + n);
+                r = pattern_match_from(matching, idx + 1, at + n);
                 if (r != 0) {
                         matching->found[idx].n = n;
                         return r;
@@ -120,5 +121,5 @@ static int match(struct matching *matching, size_t idx, const char *at) {
 int pattern_match(const struct pattern *pattern, const char *path, struct pattern_found found[PATTERN_PARTS_MAX]) {
         struct matching matching = { .pattern = pattern, .found = found };
 
-        return match(&matching, 0, path);
+        return pattern_match_from(&matching, 0, path);
 }
