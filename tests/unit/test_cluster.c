@@ -146,8 +146,9 @@ static char names[N_NODES][PROGRESS_NAME_SIZE] = { "ant", "bee", "cat", "dog" };
 
 static void setup(struct fixture *f, uint32_t node) {
         *f = (struct fixture){ .now_ns = 1000 * S };
-        ck_assert_int_eq(
-                watch_new(node, N_NODES, (const char(*)[PROGRESS_NAME_SIZE])names, STALL_S, f->now_ns, &f->watch), 0);
+        ck_assert_int_eq(cluster_watch_new(node, N_NODES, (const char(*)[PROGRESS_NAME_SIZE])names, STALL_S, f->now_ns,
+                                           &f->watch),
+                         0);
 }
 
 /* Lets time go by as the first node sees it; those that are not gone tell their news twice a second. Returns what the
@@ -187,7 +188,7 @@ START_TEST(who_gets_on_while_others_wait_is_left_in_peace) {
         f.waits[0] = f.waits[1] = f.waits[2] = true;
         ck_assert_int_eq(pass_getting_on(&f, 20 * STALL_S, 3), 0);
         ck_assert_uint_eq(watch_news(f.watch, 3)->n_bytes_done, 20 * STALL_S);
-        watch_free(f.watch);
+        cluster_watch_free(f.watch);
 }
 END_TEST
 
@@ -204,7 +205,7 @@ START_TEST(who_is_not_heard_of_is_named_and_nobody_else) {
         ck_assert_ptr_nonnull(strstr(f.why.text, "60 s"));
         ck_assert_ptr_null(strstr(f.why.text, "bee"));
         ck_assert_ptr_null(strstr(f.why.text, "dog"));
-        watch_free(f.watch);
+        cluster_watch_free(f.watch);
 }
 END_TEST
 
@@ -226,7 +227,7 @@ START_TEST(who_is_silent_longest_is_named_first) {
         }
         ck_assert_int_eq(r, -ETIMEDOUT);
         ck_assert_msg(strstr(f.why.text, "no word from cat, bee:") != NULL, "%s", f.why.text);
-        watch_free(f.watch);
+        cluster_watch_free(f.watch);
 }
 END_TEST
 
@@ -247,7 +248,7 @@ START_TEST(with_one_that_is_given_up_those_that_are_nearly_as_silent_are_named) 
         }
         ck_assert_int_eq(r, -ETIMEDOUT);
         ck_assert_msg(strstr(f.why.text, "no word from cat, bee:") != NULL, "%s", f.why.text);
-        watch_free(f.watch);
+        cluster_watch_free(f.watch);
 }
 END_TEST
 
@@ -263,7 +264,7 @@ START_TEST(at_a_standstill_those_that_do_not_wait_are_named) {
         ck_assert_int_eq(pass(&f, 3), -ETIMEDOUT);
         ck_assert_ptr_nonnull(strstr(f.why.text, "dog (writing?[2J y.jpg)"));
         ck_assert_ptr_null(strstr(f.why.text, "cat"));
-        watch_free(f.watch);
+        cluster_watch_free(f.watch);
 }
 END_TEST
 
@@ -276,7 +277,7 @@ START_TEST(if_all_wait_for_each_other_all_are_named) {
         ck_assert_int_eq(pass(&f, STALL_S + 2), -ETIMEDOUT);
         for (uint32_t i = 0; i < N_NODES; i++)
                 ck_assert_ptr_nonnull(strstr(f.why.text, names[i]));
-        watch_free(f.watch);
+        cluster_watch_free(f.watch);
 }
 END_TEST
 
@@ -291,7 +292,7 @@ START_TEST(time_in_which_nobody_looked_is_held_against_nobody) {
         ck_assert_int_eq(pass_getting_on(&f, STALL_S - 2, 0), 0);
         ck_assert_int_eq(pass_getting_on(&f, 5, 0), -ETIMEDOUT);
         ck_assert_ptr_nonnull(strstr(f.why.text, "bee"));
-        watch_free(f.watch);
+        cluster_watch_free(f.watch);
 }
 END_TEST
 
@@ -315,7 +316,7 @@ START_TEST(the_others_watch_the_first_alone_and_give_it_more_time) {
         }
         ck_assert_int_eq(watch_judge(f.watch, f.now_ns, &f.why), -ETIMEDOUT);
         ck_assert_ptr_nonnull(strstr(f.why.text, "ant"));
-        watch_free(f.watch);
+        cluster_watch_free(f.watch);
 }
 END_TEST
 
@@ -327,14 +328,14 @@ START_TEST(a_thousand_late_nodes_make_a_sentence_that_ends) {
 
         for (int i = 0; i < 1000; i++)
                 snprintf(many[i], sizeof(many[i]), "machine-%03d.of-a-large-cluster.example.org", i);
-        ck_assert_int_eq(watch_new(0, 1000, (const char(*)[PROGRESS_NAME_SIZE])many, STALL_S, S, &watch), 0);
+        ck_assert_int_eq(cluster_watch_new(0, 1000, (const char(*)[PROGRESS_NAME_SIZE])many, STALL_S, S, &watch), 0);
         for (uint64_t now = 1; now < 2 * STALL_S && r == 0; now++)
                 r = watch_judge(watch, now * S, &why);
         ck_assert_int_eq(r, -ETIMEDOUT);
         ck_assert_ptr_nonnull(strstr(why.text, "machine-001"));
         ck_assert_ptr_nonnull(strstr(why.text, " more: stopped"));
         ck_assert_ptr_nonnull(strstr(why.text, "60 s"));
-        watch_free(watch);
+        cluster_watch_free(watch);
 }
 END_TEST
 
@@ -348,7 +349,7 @@ START_TEST(texts_without_an_end_do_no_harm) {
         ck_assert_uint_lt(strlen(watch_news(f.watch, 1)->last_error), sizeof(news.last_error));
         f.is_gone[1] = true;
         ck_assert_int_eq(pass_getting_on(&f, STALL_S + 2, 0), -ETIMEDOUT);
-        watch_free(f.watch);
+        cluster_watch_free(f.watch);
 }
 END_TEST
 

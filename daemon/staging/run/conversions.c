@@ -123,7 +123,7 @@ static bool is_chunk(const struct plan *plan, const char *path) {
                lies_beside(plan, path, n_folder, "index.json") && !lies_beside(plan, path, n - n_ending, ".idx");
 }
 
-static const struct conversion *conversion_of(const struct plan *plan, const char *path) {
+static const struct conversion *conversions_planned(const struct plan *plan, const char *path) {
         for (size_t i = 0; i < ARRAY_SIZE(CONVERSIONS); i++) {
                 size_t n = strlen(path), n_ending = strlen(CONVERSIONS[i].ending);
 
@@ -134,7 +134,7 @@ static const struct conversion *conversion_of(const struct plan *plan, const cha
 }
 
 const struct conversion *conversion_of(const char *path, const struct conversions *conversions) {
-        const struct conversion *conversion = conversion_of(conversions->plan, path);
+        const struct conversion *conversion = conversions_planned(conversions->plan, path);
 
         if (conversions->keeps_names)
                 return !conversion || !conversion->becomes ? &COPY : conversion;
@@ -154,7 +154,7 @@ static bool keeps_names(const struct plan *plan) {
         bool has_arrays = false, has_others = false;
 
         for (uint64_t i = 0; i < plan_n_files(plan); i++) {
-                const struct conversion *conversion = conversion_of(plan, plan_file(plan, i)->path);
+                const struct conversion *conversion = conversions_planned(plan, plan_file(plan, i)->path);
 
                 if (!conversion)
                         continue;
@@ -172,7 +172,7 @@ void conversions_find(const struct plan *plan, struct conversions *ret_conversio
         *ret_conversions = (struct conversions){ .keeps_names = keeps_names(plan), .plan = plan };
         for (uint64_t i = 0; i < plan_n_files(plan); i++) {
                 const char *path = plan_file(plan, i)->path;
-                const struct conversion *conversion = conversion_of(plan, path);
+                const struct conversion *conversion = conversions_planned(plan, path);
 
                 has_any |= conversion != NULL;
                 if (conversion && conversion->words[0]) /* decompressed: not by Python */
