@@ -53,7 +53,8 @@ FUZZ_HOW = $(if $(FUZZ_ROUNDS),-n $(FUZZ_ROUNDS),-t $(FUZZ_SECONDS))
 
 RELEASE_TESTS := $(call unit_in,release,$(UNIT_NAMES)) $(FUZZ_TESTS) $(call scripts_in,release,$(SCRIPTS))
 LAYERS_TESTS := release:tests/support/check_layers.py release:tests/support/check_epoch_plan.py \
-	release:tests/support/check_words.py release:tests/support/check_unused.py release:tests/support/check_names.py
+	release:tests/support/check_words.py release:tests/support/check_unused.py release:tests/support/check_names.py \
+	release:tests/support/check_documents.py release:tests/support/check_locks.py
 ASAN_TESTS := $(call unit_in,asan,$(SANITIZED_UNIT)) $(subst release,asan,$(FUZZ_TESTS)) $(REPLAY_TESTS) $(call scripts_in,asan,$(ASAN_SCRIPTS))
 # Without arguments it tries a part of the points, each day another one; `make faults` tries all.
 FAULTS_TESTS := asan:build/asan/faults/faults asan:tests/faults/check_calls.py
@@ -147,7 +148,7 @@ check-neon: ## does resizing give the same pixels with 64-bit ARM's instructions
 check-kernels: ## were the GPU's images made of the kernels as they are? with nvcc: does it make the same again?
 	@$(RUN) $(call scripts_in,release,test_kernels)
 
-check-layers: ## do includes go downward only, does only the epoch plan compute positions, is all called, and would it be noticed?
+check-layers: ## includes go downward, positions come from the epoch plan, all is called, documents and locks are as they say; a violation is seen
 	@$(RUN) $(LAYERS_TESTS) $(call scripts_in,release,test_layers_selftest)
 
 demo: ## the whole idea on real photographs in two minutes; DATA=DIR for your own image folder

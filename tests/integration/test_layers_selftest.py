@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The checks of the include direction, of the epoch plan, of the words and of what is called fail when they should.
+"""The checks of the include direction, of the epoch plan, of words, documents, locks and of what is called fail when they should.
 That the tree as it is passes is said by the checks themselves, which `make check-layers` and `make check` run beside this."""
 import os
 import re
@@ -12,6 +12,8 @@ from harness import ROOT, case, contains, equal, main, write
 LAYERS = os.path.join(ROOT, "tests", "support", "check_layers.py")
 PLAN = os.path.join(ROOT, "tests", "support", "check_epoch_plan.py")
 WORDS = os.path.join(ROOT, "tests", "support", "check_words.py")
+DOCUMENTS = os.path.join(ROOT, "tests", "support", "check_documents.py")
+LOCKS = os.path.join(ROOT, "tests", "support", "check_locks.py")
 UNUSED = os.path.join(ROOT, "tests", "support", "check_unused.py")
 NAMES = os.path.join(ROOT, "tests", "support", "check_names.py")
 
@@ -175,6 +177,79 @@ def _(box):
         equal(status, 0 if message is None else 1, f"{text!r}: {output}")
         if message is not None:
             contains(output, f"{path}:{message}")
+
+
+# (document, line, what is found there; None: nothing)
+DOCUMENTED = [
+    ("README.md", "in `daemon/io/planted.c` and `docs/NAME.md`", None),
+    ("README.md", "in `daemon/io/gone.c`", "`daemon/io/gone.c` is not in the tree"),
+    ("HACKING.md", "in `io/planted.c`, `planted.c`, `planted_count()` and `PLANTED_MAX`", None),
+    ("HACKING.md", "in `io/gone.c`", "`io/gone.c` is not in the tree"),
+    ("ARCHITECTURE.md", "`planted_gone()`", "`planted_gone()` stands in no source"),
+    ("docs/internals/a.md", "`PLANTED_GONE`", "`PLANTED_GONE` stands in no source"),
+    ("docs/a.md", "[a](internals/fuzzing.md#fuzzers-and-what-they-read), [b](https://example.org/x)", None),
+    ("docs/a.md", "[a](internals/gone.md)", "the link to internals/gone.md leads nowhere"),
+    ("docs/a.md", "[a](internals/fuzzing.md#gone)", "docs/internals/fuzzing.md has no heading #gone"),
+    ("README.md", "x" * (8 << 10), "bytes; at most 8192"),
+    ("docs/internals/a.md", "x" * (10 << 10), "bytes; at most 10240"),
+    ("docs/internals/fuzzing.md", "| `other` | texts |", "has a row for other, which is not a fuzzer"),
+]
+
+# (lines of two functions, what is found; None: nothing)
+LOCKED = [
+    ("pthread_mutex_lock(&a->lock);\n pthread_mutex_unlock(&a->lock);\n inner(b);", None),
+    ("pthread_mutex_lock(&a->lock);\n inner(b);\n pthread_mutex_unlock(&a->lock);",
+     "outer() through inner(): takes b.lock while it holds a.lock"),
+    ("pthread_mutex_lock(&a->lock);\n /* inner(b); */\n pthread_mutex_unlock(&a->lock);", None),
+    ("pthread_mutex_lock(&a->lock);\n between(a, b);\n pthread_mutex_unlock(&a->lock);", None),
+    ("pthread_mutex_lock(&b->lock);\n pthread_mutex_lock(&c->lock);\n pthread_mutex_unlock(&c->lock);\n pthread_mutex_unlock(&b->lock);",
+     "outer(): takes c.lock while it holds b.lock"),
+    ("pthread_mutex_lock(&d->lock);\n pthread_mutex_lock(&c->lock);\n pthread_mutex_unlock(&c->lock);\n pthread_mutex_unlock(&d->lock);",
+     "c.lock is in a circle of locks"),
+]
+
+
+@case("a path, a name or a link of a document that leads nowhere, a page that is too long and a fuzzer without a row are found")
+def _(box):
+    for i, (path, line, message) in enumerate(DOCUMENTED):
+        root = box.path(f"tree{i}")
+        write(os.path.join(root, "daemon/io/planted.c"), b"#define PLANTED_MAX 1\nint planted_count(void);\n")
+        write(os.path.join(root, "tests/fuzz/guided_planted.c"), b"int a;\n")
+        texts = {"docs/internals/fuzzing.md": "## Fuzzers, and what they read\n| `planted` | texts |\n"}
+        texts[path] = texts.get(path, "") + line + "\n"
+        for name, text in texts.items():
+            write(os.path.join(root, name), text.encode())
+        status, output = check(root, DOCUMENTS)
+        equal(status, 0 if message is None else 1, f"{path}: {line[:80]}: {output}")
+        if message is not None:
+            contains(output, message)
+
+
+@case("a lock that is taken under another one and has no row is found, also through a function, and a circle of them")
+def _(box):
+    for i, (text, message) in enumerate(LOCKED):
+        root = box.path(f"tree{i}")
+        structs = "".join(f"struct {name} {{\n pthread_mutex_t lock;\n}};\n" for name in "abcd")
+        taking = "pthread_mutex_lock(&b->lock);\n pthread_mutex_unlock(&b->lock);"
+        write(os.path.join(root, "daemon/io/planted.c"), f"""{structs}
+static void inner(struct b *b) {{
+ {taking}
+}}
+static void between(struct a *a, struct b *b) {{
+ pthread_mutex_unlock(&a->lock);
+ {taking}
+ pthread_mutex_lock(&a->lock);
+}}
+void outer(struct a *a, struct b *b, struct c *c, struct d *d) {{
+ {text}
+}}
+""".encode())
+        write(os.path.join(root, "ARCHITECTURE.md"), b"\n## Locks\n\n| held | taken under it | why |\n|---|---|---|\n"
+              b"| `c.lock` | `d.lock` | callback: planted |\n")
+        status, output = check(root, LOCKS)
+        equal(status, 0 if message is None else 1, f"{text}: {output}")
+        if message is not None:
+            contains(output, message)
 
 
 @case("generated headers and the standard library are nobody's floor")

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""README and the pages beside it: each command is run by a test, each link leads somewhere, each figure has its source.
+"""README and the pages beside it: each command is run by a test, each page is reached, each figure has its source. That links,
+paths and names lead somewhere is said by tests/support/check_documents.py.
 
 The blocks that need a wheel, packages or a booted system are run by test_wheel.py, test_deb.py and test_boot.py."""
 import glob
@@ -20,7 +21,6 @@ PAGES = ("README.md", "docs/c.md", "docs/gpu.md", "docs/datasets.md", "docs/node
 # What no test runs as it stands on the page, by page and first words, and what is tested instead.
 NOT_RUN = {
     ("README.md", "make demo"): "installs packages and runs this test among all others",
-    ("README.md", "proto/"): "a list of folders: below",
     ("docs/c.md", "cc -o trainer"): "test_install.py builds examples/trainer.c with the flags of what it installed",
     ("docs/gpu.md", "cc -o cuda_trainer"): "test_install.py builds and runs examples/cuda_trainer.c",
     ("docs/node.md", "dlctl stage photos"): "the origin is nobody's: test_staging.py stages, test_systemd.py has the unit",
@@ -47,14 +47,8 @@ def taken():
 
 
 def pages():
-    return [os.path.relpath(path, ROOT) for pattern in ("*.md", "docs/*.md", "client/python/*.md")
+    return [os.path.relpath(path, ROOT) for pattern in ("*.md", "docs/*.md", "docs/*/*.md", "client/python/*.md")
             for path in glob.glob(os.path.join(ROOT, pattern))]
-
-
-def anchors(page):
-    """The names of a page's headings, as they are made of them where such pages are shown."""
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
-            for heading in re.findall(r"^#+ (.*)$", text_of(page), re.M)}
 
 
 # ---- the pages themselves -------------------------------------------------------------------------------------------
@@ -68,20 +62,6 @@ def _(_box):
             equal(len(fits), 1, f"{page}: who knows the block that begins with {text.splitlines()[0]!r}: {fits}")
     for page, begin in known:
         block(page, begin)
-
-
-@case("each link of a page leads to a file or a heading that exists")
-def _(_box):
-    wrong = []
-    for page in pages():
-        for link in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"```.*?```", "", text_of(page), flags=re.S)):
-            if "://" in link:
-                continue
-            path, _, anchor = link.partition("#")
-            target = os.path.normpath(os.path.join(os.path.dirname(page), path)) if path else page
-            if not os.path.exists(os.path.join(ROOT, target)) or anchor and anchor not in anchors(target):
-                wrong.append(f"{page}: {link}")
-    equal(wrong, [], "links that lead nowhere")
 
 
 @case("each page of docs/ can be reached from README")
@@ -107,12 +87,12 @@ def _(_box):
         equal(re.search(rf"(?<![\d,.]){figure}(?![\d,.])", page) is not None, True, f"{figure} is on the page")
 
 
-@case("the folders that README lists are there")
+@case("the folders that HACKING lists are there")
 def _(_box):
-    for line in block("README.md", "proto/").splitlines():
+    for line in block("HACKING.md", "proto/").splitlines():
         name = line.split()[0]
         if name.endswith("/"):
-            folder = os.path.join(ROOT, name if not line.startswith(" ") else os.path.join("daemon", name))
+            folder = os.path.join(ROOT, name)
             equal(os.path.isdir(folder), True, f"{name} is a folder")
 
 

@@ -529,32 +529,6 @@ START_TEST(the_manual_has_each_option_of_dataloaderd_stage) {
 }
 END_TEST
 
-/* ---- fuzzers ------------------------------------------------------------------------------------------------- */
-
-START_TEST(hacking_has_a_row_for_each_fuzzer_and_no_other) {
-        char *hacking = read_text("HACKING.md"), *table = strstr(hacking, "| fuzzer | reads |"), row[64];
-        DIR *dir = opendir("tests/fuzz");
-        struct dirent *entry;
-        size_t n = 0, n_rows = 0;
-
-        ck_assert_ptr_nonnull(table);
-        ck_assert_ptr_nonnull(dir);
-        *strstr(table, "\n\n") = '\0';
-        while ((entry = readdir(dir))) {
-                if (strncmp(entry->d_name, "guided_", 7) != 0)
-                        continue;
-                snprintf(row, sizeof(row), "\n| `%.*s` |", (int)(strlen(entry->d_name) - 9), entry->d_name + 7);
-                ck_assert_msg(strstr(table, row) != NULL, "HACKING.md has no row%s", row);
-                n++;
-        }
-        closedir(dir);
-        for (char *next = strstr(table, "\n| `"); next; next = strstr(next + 1, "\n| `"))
-                n_rows++;
-        ck_assert_uint_eq(n, n_rows);
-        free(hacking);
-}
-END_TEST
-
 /* ---- the public headers -------------------------------------------------------------------------------------- */
 
 static const struct library {
@@ -633,7 +607,6 @@ int main(void) {
         tcase_add_loop_test(tcase, each_counter_is_explained, 0, (int)(sizeof(COUNTERS) / sizeof(COUNTERS[0])));
         tcase_add_test(tcase, the_manual_names_each_picture_format);
         tcase_add_test(tcase, the_manual_has_a_section_for_each_command_and_no_other);
-        tcase_add_test(tcase, hacking_has_a_row_for_each_fuzzer_and_no_other);
         tcase_add_test(tcase, the_manual_has_each_option_of_dlctl_and_no_other);
         tcase_add_test(tcase, the_manual_has_each_option_of_dataloaderd);
         tcase_add_test(tcase, the_manual_has_each_option_of_dataloaderd_stage);

@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""Is what the documents say of the tree so?  check_documents.py [ROOT]
+
+Looks at README, ARCHITECTURE, HACKING, everything below docs/, and the pages of OTHERS:
+
+- Every path in `backticks` is a file or a folder of the tree: from the root, or from one of the folders in FROM, or, without a
+  slash, a file's name. Words in capitals stand for a name (`daemon/decode/NAME.c`), a star for any.
+- In the documents of DEEP, every name in `backticks` with an underscore, and every `function()`, stands in some source.
+- Every link leads to a file, and to a heading of it.
+- No document is longer than its limit. ARCHITECTURE, README and HACKING together are 60 KB, so that they are read.
+- Numbers in NUMBERS are those of the sources.
+- Every guided fuzzer has a row in docs/internals/fuzzing.md, and every row a fuzzer.
+
+Prints file:line for each offence and ends with 1 if there is one.
+"""
+import os
+import re
+import subprocess
+import sys
+
+TOP = ("README.md", "ARCHITECTURE.md", "HACKING.md")
+DEEP = TOP + ("docs/internals/", "docs/decisions/")
+OTHERS = ("client/python/README.md", "tests/frameworks/README.md")
+FROM = ("", "daemon/", "client/", "client/python/", "client/python/dlclient/", "proto/", "tests/", "tests/support/", "daemon/data/",
+        "daemon/augment/", "daemon/staging/", "client/dlctl/", "docs/")
+LIMITS = (("README.md", 8 << 10), ("ARCHITECTURE.md", 30 << 10), ("HACKING.md", 22 << 10), ("docs/internals/", 10 << 10),
+          ("docs/decisions/", 10 << 10), ("docs/support.md", 15 << 10))
+TOGETHER = 60 << 10
+SOURCES = (".c", ".h", ".cu", ".cuh", ".py", ".proto", ".mk", ".sh", ".js", ".conf", ".def", ".inc", ".S", ".toml", ".service", "Makefile")
+# Words with an underscore that are other programs' names.
+FOREIGN = {"uring", "tools_"}
+
+PATH = re.compile(r"^[\w.-]+(?:/[\w.*-]+)*/?$")
+FILE = re.compile(r"\.(?:c|h|cu|cuh|py|mk|sh|proto|S|dict|inc|def)$")
+NAME = re.compile(r"^(?:[a-z]\w*_\w*|[A-Z][A-Z0-9]*_[A-Z0-9_]+)(?:\(\))?$|^[a-z]\w+\(\)$")
+LINK = re.compile(r"\[(?:[^\]\[]|\[[^\]]*\])*\]\(([^)\s]+)\)")
+CODE = re.compile(r"`([^`\n]+)`")
+
+# A number of a document, and where it is in the sources: (document, pattern, source, pattern, factor).
+NUMBERS = ()
+
+
+def tracked(root):
+    """The files that git knows, and those that are new and not ignored; without git, all but build/."""
+    try:
+        out = subprocess.run(["git", "-C", root, "ls-files", "-co", "--exclude-standard"], check=True, stdout=subprocess.PIPE,
+                             stderr=subprocess.DEVNULL, text=True).stdout.split("\n")
+        files = {path for path in out if path and os.path.exists(os.path.join(root, path))}
+    except (OSError, subprocess.CalledProcessError):
+        files = set()
+        for folder, folders, names in os.walk(root):
+            folders[:] = [name for name in folders if name not in ("build", ".git", "__pycache__")]
+            files |= {os.path.relpath(os.path.join(folder, name), root) for name in names}
+    return files
+
+
+def read(root, path):
+    with open(os.path.join(root, path), encoding="utf-8", errors="replace") as file:
+        return file.read()
+
+
+def anchor(heading):
+    """The name that GitHub gives to a heading."""
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "").strip().lower()
+    return re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
+
+
+def prose(text):
+    """(number, line) outside of fenced blocks."""
+    fenced = False
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        elif not fenced:
+            yield number, line
+
+
+class Tree:
+    def __init__(self, root):
+        self.root, self.files = root, tracked(root)
+        self.folders = {"/".join(path.split("/")[:n]) for path in self.files for n in range(1, path.count("/") + 1)}
+        self.names = {os.path.basename(path) for path in self.files}
+        self.words = set()
+        for path in self.files:
+            if path.endswith(SOURCES) and not path.startswith("docs/") and os.path.basename(path) != "check_documents.py":
+                self.words |= set(re.findall(r"\w+", read(root, path)))
+        self.headings = {}
+
+    def has(self, path, beside):
+        path = path.rstrip("/")
+        if re.search(r"[A-Z]{3,}|\*", re.sub(r"^(README|ARCHITECTURE|HACKING|LICENSE)\b", "", os.path.basename(path))) or "VARIANT" in path:
+            return True
+        if path.startswith("build/") or "/" not in path and path in self.names:
+            return True
+        for start in (beside, *FROM):
+            whole = os.path.normpath(os.path.join(start, path))
+            if whole in self.files or whole in self.folders:
+                return True
+        return False
+
+    def has_heading(self, path, name):
+        if path not in self.headings:
+            self.headings[path] = {anchor(line.lstrip("#")) for _, line in prose(read(self.root, path)) if line.startswith("#")}
+        return name in self.headings[path]
+
+
+def code_offences(tree, path, line, deep):
+    beside = os.path.dirname(path)
+    for match in CODE.finditer(line):
+        text = match.group(1).strip()
+        if PATH.match(text) and "//" not in text and (("/" in text and (deep or text.split("/")[0] in tree.folders)) or (deep and FILE.search(text))):
+            ours = FILE.search(text) or text.split("/")[0] in tree.folders or text.endswith("/")
+            if ours and not text.startswith(".") and not tree.has(text, beside):
+                yield f"`{text}` is not in the tree"
+        elif deep and NAME.match(text) and text.rstrip("()") not in tree.words and text not in FOREIGN:
+            yield f"`{text}` stands in no source"
+
+
+def link_offences(tree, path, line):
+    for match in LINK.finditer(line):
+        target, _, name = match.group(1).partition("#")
+        if "://" in target or target.startswith("mailto:"):
+            continue
+        whole = os.path.normpath(os.path.join(os.path.dirname(path), target)) if target else path
+        if whole not in tree.files and whole not in tree.folders:
+            yield f"the link to {match.group(1)} leads nowhere"
+        elif name and whole.endswith(".md") and not tree.has_heading(whole, name):
+            yield f"{whole} has no heading #{name}"
+
+
+def size_offences(tree, documents):
+    sizes = {path: os.path.getsize(os.path.join(tree.root, path)) for path in documents}
+    for path, size in sizes.items():
+        for start, limit in LIMITS:
+            if path.startswith(start) and size > limit:
+                yield path, 1, f"has {size} bytes; at most {limit}: move something to a page of docs/internals/"
+    total = sum(sizes.get(path, 0) for path in TOP)
+    if total > TOGETHER:
+        yield "README.md", 1, f"has {total} bytes with ARCHITECTURE.md and HACKING.md; at most {TOGETHER}"
+
+
+def fuzzer_offences(tree):
+    page = "docs/internals/fuzzing.md"
+    rows = set(re.findall(r"^\| `(\w+)` \|", read(tree.root, page), re.M)) if page in tree.files else set()
+    there = {path[len("tests/fuzz/guided_"):-2] for path in tree.files if re.match(r"tests/fuzz/guided_\w+\.c$", path)}
+    for name in sorted(there ^ rows):
+        yield page, 1, f"has no row for the fuzzer {name}" if name in there else f"has a row for {name}, which is not a fuzzer"
+
+
+def number_offences(tree):
+    for path, pattern, source, there, factor in NUMBERS:
+        said, found = re.search(pattern, read(tree.root, path)), re.search(there, read(tree.root, source))
+        if not said or not found:
+            yield path, 1, f"/{pattern}/ or {source} /{there}/ is not found: mend NUMBERS in tests/support/check_documents.py"
+        elif int(said.group(1).replace(",", "")) * factor != int(found.group(1).replace(",", ""), 0):
+            yield path, 1, f"says {said.group(0)!r}, but {source} has {found.group(0)!r}"
+
+
+def main():
+    root = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+    tree = Tree(root)
+    documents = sorted(path for path in tree.files if path in TOP + OTHERS or (path.startswith("docs/") and path.endswith(".md")))
+    n_offences = 0
+    found = [*size_offences(tree, documents), *fuzzer_offences(tree), *number_offences(tree)]
+    for path in documents:
+        deep = path.startswith(DEEP)
+        for number, line in prose(read(root, path)):
+            found += [(path, number, text) for text in (*code_offences(tree, path, line, deep), *link_offences(tree, path, line))]
+    for path, number, text in found:
+        print(f"{path}:{number}: {text}")
+        n_offences += 1
+    print(f"{len(documents)} documents, {n_offences} offences")
+    return 1 if n_offences or not documents else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
