@@ -125,8 +125,8 @@ SRC_examples := $(wildcard client/examples/*.c)
 comma := ,
 obj = $(patsubst %.c,$(O)/obj/%.o,$(1))
 OBJ_proto := $(call obj,$(SRC_proto)) $(O)/obj/generated/dataloader.pb-c.o
-# A client reads no JPEG.
-OBJ_proto_client := $(filter-out $(O)/obj/proto/jpeg/%,$(OBJ_proto))
+# A client reads no JPEG, and has no visitors: it is without libevent.
+OBJ_proto_client := $(filter-out $(O)/obj/proto/jpeg/% $(O)/obj/proto/http/visitor.o,$(OBJ_proto))
 OBJ_daemon := $(call obj,$(SRC_daemon))
 OBJ_staging := $(call obj,$(SRC_staging))
 OBJ_client := $(call obj,$(SRC_client))

@@ -42,7 +42,7 @@ static void site_serve_metrics(struct site *site, struct visitor *visitor) {
         struct why why;
 
         if (scrape_take(&site->scrape, body, &why) == 0)
-                visitor_answer(visitor, 200, "text/plain; version=0.0.4; charset=utf-8", body);
+                server_answer(visitor, 200, "text/plain; version=0.0.4; charset=utf-8", body);
         else
                 visitor_say(visitor, 503, "%s", why.text);
         evbuffer_free(body);
@@ -62,7 +62,7 @@ void site_serve(void *arg, const struct request *request, struct visitor *visito
                 watch_looked(site->watch);
                 body = new_body();
                 PATHS[i].write(site, request, body);
-                visitor_answer(visitor, 200, PATHS[i].type, body);
+                server_answer(visitor, 200, PATHS[i].type, body);
                 evbuffer_free(body);
                 return;
         }

@@ -1,9 +1,7 @@
 /* web/web_server.h: a small HTTP server for the processes of one user, on a loopback address.
  *
  * A visitor is a connection. Whose it is, is asked of the kernel when it comes (peer.h): others get a sentence, and
- * have places of their own, so that they cannot take those of the user. When the places of a kind are used up, one that
- * does not take his answer, or has been silent longest, is closed for the next one. Nothing is kept for a visitor but
- * his head and references to what is sent to him. */
+ * have places of their own, so that they cannot take those of the user. The rest of it is proto/http/visitor.h. */
 #pragma once
 
 #include <event2/buffer.h>
@@ -12,12 +10,11 @@
 #include <sys/types.h>
 
 #include "proto/base/why.h"
-#include "proto/http/request.h"
+#include "proto/http/visitor.h"
 
 #define SERVER_USERS_MAX 64u
 
 struct server;
-struct visitor;
 
 struct server_options {
         const char *address;      /* 127.0.0.0/8 or ::1 */
@@ -37,8 +34,6 @@ void server_close(struct server *server); /* takes NULL */
 
 uint16_t server_port(const struct server *server);
 
-/* Sends an answer; `body` is empty afterwards. `type` is its media type. */
-void visitor_answer(struct visitor *visitor, int status, const char *type, struct evbuffer *body);
-
-/* The same with one sentence, as text. */
-void visitor_say(struct visitor *visitor, int status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* visitor_answer() with the lines that keep pages of others out; `body` is empty afterwards. `type` is its media type.
+ */
+void server_answer(struct visitor *visitor, int status, const char *type, struct evbuffer *body);
