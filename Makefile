@@ -396,11 +396,14 @@ kernels: ## the images of the GPU's kernels, after a change of one: needs nvcc (
 	$(PYTHON) client/cuda/kernels/make_images.py
 	$(PYTHON) tests/bench/gpu/make_image.py
 
+number-tables: ## the tables of docs/metrics.md and the counters of dlctl(1), after a change of daemon/base/number_rows.h
+	$(PYTHON) tests/support/make_number_tables.py
+
 help: ## this list
 	@sed -nE 's/^([a-z][a-z-]*):[^#]*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | sort -u | \
 		awk -F'\t' '{ printf "  %-18s %s\n", $$1, $$2 }'
 	@echo "  VARIANT=release|debug|asan|tsan|fallback chooses the build below build/; CFLAGS, DESTDIR, PREFIX as usual"
 
-.PHONY: all lib kernels unit tools fuzz-programs guided-programs bench-programs format format-check tidy help
+.PHONY: all lib kernels unit tools fuzz-programs guided-programs bench-programs format format-check tidy number-tables help
 .SECONDARY:
 .DELETE_ON_ERROR:

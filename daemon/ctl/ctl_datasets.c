@@ -7,6 +7,7 @@
 #include "daemon/ctl/ctl_progress.h"
 #include "daemon/ctl/ctl_sources.h"
 #include "daemon/ctl/handlers.h"
+#include "daemon/ctl/number_values.h"
 #include "daemon/ctl/users/access.h"
 #include "daemon/data/growth.h"
 
@@ -20,6 +21,7 @@ struct row {
         struct dlp_progress progress;
         Dlp__Progress progress_message;
         Dlp__StagingNode nodes[PROGRESS_NODES_MAX], *node_pointers[PROGRESS_NODES_MAX];
+        struct number_list numbers;
 };
 
 static void fill_stream(struct row *row, struct growth *growth) {
@@ -42,13 +44,10 @@ static void fill_stream(struct row *row, struct growth *growth) {
 static void fill_open(struct row *row, struct catalog_dataset *open) {
         const struct source *index = dataset_source(open->dataset);
 
-        row->message.n_samples = source_n_known(index);
         row->message.n_classes = index->n_classes;
-        row->message.n_bytes = index->total_bytes;
         row->message.n_shards = index->n_shards;
         row->message.n_hidden = dataset_n_hidden(open->dataset);
         row->message.digest = (char *)(uintptr_t)index->digest;
-        row->message.n_errors = ledger_n_samples(open->ledger);
         pthread_mutex_lock(&open->error_lock);
         row->last_error = open->last_error;
         pthread_mutex_unlock(&open->error_lock);
@@ -164,25 +163,21 @@ static void fill_nodes(struct row *row, const struct progress *progress) {
 
 static void fill_staging(struct row *row, struct catalog_entry *entry) {
         struct progress *progress = &entry->staged->progress;
-        Dlp__Staging *staging = &row->staging;
+        Dlp__Staging *staging = &row->staging, *message = staging;
+        struct staging_numbers values;
+        const struct staging_numbers *numbers = &values;
 
         if (!entry->staged->progress_mark)
                 return;
         dlp__staging__init(staging);
+        number_values_of_staging(entry, &values);
+        STAGING_NUMBERS(NUMBER_TELL)
         staging->phase = progress->phase;
         staging->at_work = catalog_is_being_staged(entry);
         staging->error = progress->text;
-        staging->n_bytes_total = progress->n_bytes_total;
-        staging->n_bytes_done = progress->n_bytes_done;
-        staging->n_bytes_origin = progress->n_bytes_origin;
-        staging->n_files_total = progress->n_files_total;
-        staging->n_files_done = progress->n_files_done;
         staging->bytes_per_second = progress->bytes_per_second;
         staging->seconds_left = progress->seconds_left == UINT64_MAX ? -1 : (int64_t)progress->seconds_left;
         staging->seconds = progress->seconds;
-        staging->n_retries = progress->n_retries;
-        staging->n_errors = progress->n_errors;
-        staging->n_nodes = progress->n_nodes;
         fill_nodes(row, progress);
         row->message.staging = staging;
 }
@@ -210,6 +205,19 @@ static const char *indexing_text(const struct row *row, char sentence[DLP_TEXT_M
         return dlp_progress_sentence(&progress, sentence);
 }
 
+static void dataset_fill_numbers(struct row *row, struct catalog_entry *entry) {
+        Dlp__Dataset *message = &row->message;
+        struct number_list *list = &row->numbers;
+        struct dataset_numbers values;
+        const struct dataset_numbers *numbers = &values;
+
+        number_values_of_dataset(entry, &values);
+        list->n = 0;
+        DATASET_NUMBERS(NUMBER_TELL)
+        message->numbers = list->pointers;
+        message->n_numbers = list->n;
+}
+
 static void ctl_datasets_fill(struct row *row, struct catalog_entry *entry) {
         char sentence[DLP_TEXT_MAX];
 
@@ -222,6 +230,7 @@ static void ctl_datasets_fill(struct row *row, struct catalog_entry *entry) {
         row->message.path = entry->path;
         row->message.format = entry->format;
         row->message.state = (char *)(uintptr_t)catalog_state_name(entry->state);
+        dataset_fill_numbers(row, entry);
         if (entry->state == CATALOG_READY) {
                 fill_open(row, entry->open);
                 if (dataset_source(entry->open->dataset)->growth)

@@ -8,7 +8,7 @@
 #include "daemon/base/machine/linked.h"
 #include "daemon/base/machine/machine_memory.h"
 #include "daemon/ctl/handlers.h"
-#include "daemon/ctl/node.h"
+#include "daemon/ctl/number_values.h"
 #include "daemon/ctl/users/access.h"
 #include "daemon/io/reader.h"
 #include "daemon/plugin/plugins.h"
@@ -137,8 +137,10 @@ static void add_obtained(struct facts *facts, struct server *server) {
 static void add_counters(struct facts *facts, struct server *server) {
         struct counters *counters = pipeline_counters(server->options.pipeline);
 
-#define ROW(name, unit, prose) facts_add_number(facts, #name, counter_get(&counters->name), unit, prose);
-        PIPELINE_COUNTERS(ROW)
+#define ROW(name, kind, unit, where, metric, help)                                                                     \
+        facts_add_number(facts, #name, counter_get(&counters->name), unit, help);                                      \
+        facts->messages[facts->n - 1].watched = NUMBER_##where == NUMBER_WATCHED;
+        NODE_COUNTERS(ROW)
 #undef ROW
 }
 
@@ -243,7 +245,7 @@ void handle_status(struct session *session, const Dlp__Request *request) {
         LIST_FOREACH(job, &server->jobs, entry)
                 status.n_jobs++;
 
-        node_fill(server, &node);
+        number_values_tell_node(server, &node);
         status.node = &node;
 
         reply.id = request->id;

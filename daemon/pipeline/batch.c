@@ -148,7 +148,7 @@ static void count_published(struct batch *batch, uint64_t begin_ns, struct count
         }
 
         counter_add(&counters->collate_ns, collate_ns);
-        counter_add(&stream->n_samples_published, batch->slot->record->n_samples);
+        counter_add(&stream->counters.n_samples, batch->slot->record->n_samples);
         counter_add(&stream->job->tallies[batch->slot->idx % TALLIES].n_tokens, n_tokens(batch));
         stage_sums_add(&stream->job->tallies[batch->slot->idx % TALLIES].stages, STAGE_COLLATE, collate_ns);
 }
@@ -214,7 +214,7 @@ static void batch_publish(struct batch *batch, struct counters *counters) {
         if (batch->failed)
                 fail_record(batch, counters);
         else if (batch->replays)
-                counter_add(&stream->n_samples_again, record->n_samples);
+                counter_add(&stream->counters.n_samples_again, record->n_samples);
         else
                 complete_record(batch, counters);
         replay_note_finished(batch, !batch->failed && batch_is_wanted(batch));
@@ -315,7 +315,7 @@ void batch_served(struct batch *batch, uint32_t idx_sample, uint64_t index, uint
         if (reason->text[0]) {
                 columns->substitutes[idx_sample] = (int64_t)candidate;
                 columns->idx_errors[idx_sample] = keep_error(batch, reason);
-                atomic_fetch_add_explicit(&stream->n_substituted, 1, memory_order_relaxed);
+                counter_add(&stream->counters.n_substituted, 1);
         }
 }
 

@@ -7,7 +7,7 @@
 void batch_skip(struct batch *batch, uint32_t idx_sample) {
         batch->slot->columns.indices[idx_sample] = LEFT_OUT;
         atomic_fetch_add_explicit(&batch->n_skipped, 1, memory_order_relaxed);
-        atomic_fetch_add_explicit(&batch->stream->n_skipped, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&batch->stream->counters.n_skipped, 1, memory_order_relaxed);
 }
 
 void batch_compact(struct batch *batch) {

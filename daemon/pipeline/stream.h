@@ -91,6 +91,11 @@ struct stream_options {
         const _Atomic bool *is_unwanted; /* set when nobody waits for the stream any more; NULL: never */
 };
 
+/* What is counted for a rank (base/number_rows.h). */
+struct rank_counters {
+        RANK_COUNTERS(NUMBER_COUNTED)
+};
+
 struct stream {
         TAILQ_ENTRY(stream) entry;     /* the planner's list */
         TAILQ_ENTRY(stream) commanded; /* planner->lock: has a request */
@@ -117,11 +122,8 @@ struct stream {
         _Atomic bool removed;    /* the rank has left: its samples are dropped */
         _Atomic bool is_touched; /* all pages of the ring exist; until then another thread works on them */
         _Atomic bool broken;     /* the client wrote an impossible value: the main thread closes its session */
-        _Atomic uint64_t n_substituted;
-        _Atomic uint64_t n_skipped;
-        _Atomic uint64_t n_samples_published; /* without those that were served again, */
-        _Atomic uint64_t n_samples_again;     /* which are here */
-        _Atomic uint32_t n_parked;            /* samples that wait for their dataset; the planner writes */
+        struct rank_counters counters;
+        _Atomic uint32_t n_parked;  /* samples that wait for their dataset; the planner writes */
         _Atomic uint32_t n_to_read; /* samples that are read although they could be copied: some were not in memory */
 
         /* The planner's own, written for each sample. */

@@ -345,8 +345,8 @@ END_TEST
 #define DLCTL_PAGE "client/man/dlctl.1"
 
 static const char *const COUNTERS[] = {
-#define ROW(name, unit, prose) #name,
-        PIPELINE_COUNTERS(ROW)
+#define ROW(name, ...) #name,
+        NODE_COUNTERS(ROW)
 #undef ROW
 };
 

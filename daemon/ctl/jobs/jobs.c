@@ -6,7 +6,7 @@
 #include "daemon/ctl/handlers.h"
 #include "daemon/ctl/jobs/job_hold.h"
 #include "daemon/ctl/jobs/job_replay.h"
-#include "daemon/ctl/node.h"
+#include "daemon/ctl/number_values.h"
 #include "daemon/ctl/users/access.h"
 
 #define HISTOGRAMS_MAX 64u /* of a job's ranks, so that the reply fits into a packet */
@@ -31,50 +31,41 @@ struct rank_message {
         Dlp__Rank rank;
         Dlp__Waiting waiting;
         struct dlp_meter meter;
+        struct number_list numbers;
 };
 
-static void fill_waiting(Dlp__Waiting *waiting, struct dlp_meter *meter, bool has_histogram) {
-        dlp__waiting__init(waiting);
-        waiting->n_batches = meter->n_batches;
-        waiting->n_waits = meter->n_waits;
-        waiting->wait_ns = meter->wait_ns;
-        waiting->busy_ns = meter->busy_ns;
-        waiting->waiting_ns = meter->waiting_ns;
-        waiting->empty_ns = meter->empty_ns;
-        waiting->first_wait_ns = meter->first_wait_ns;
-        waiting->histogram = meter->waits;
-        waiting->n_histogram = has_histogram ? DLP_WAIT_BUCKETS : 0;
-        while (waiting->n_histogram > 0 && meter->waits[waiting->n_histogram - 1] == 0)
-                waiting->n_histogram--;
+static void fill_waiting(Dlp__Waiting *message, const struct rank_numbers *numbers, struct dlp_meter *meter,
+                         bool has_histogram) {
+        dlp__waiting__init(message);
+        WAITING_NUMBERS(NUMBER_TELL)
+        message->histogram = meter->waits;
+        message->n_histogram = has_histogram ? DLP_WAIT_BUCKETS : 0;
+        while (message->n_histogram > 0 && meter->waits[message->n_histogram - 1] == 0)
+                message->n_histogram--;
 }
 
-static void fill_rank(struct rank_message *message, struct session *session, bool has_histogram, uint64_t now_ns) {
+static void fill_rank(struct rank_message *rank, struct session *session, uint32_t place, uint64_t now_ns) {
         const struct stream *stream = session->stream;
-        Dlp__Rank *rank = &message->rank;
-        struct ring_counts counts;
+        Dlp__Rank *message = &rank->rank;
+        struct number_list *list = &rank->numbers;
+        struct rank_numbers values;
+        const struct rank_numbers *numbers = &values;
 
-        dlp__rank__init(rank);
-        ring_meter(stream->ring, now_ns, &message->meter);
-        fill_waiting(&message->waiting, &message->meter, has_histogram);
-        rank->waiting = &message->waiting;
-        rank->age_ns = now_ns - stream->ring->made_ns;
-        rank->n_samples = counter_get(&stream->n_samples_published);
-        rank->n_samples_again = counter_get(&stream->n_samples_again);
-        ring_count(stream->ring, &counts);
-        rank->rank = stream->rank;
-        rank->pid = (uint32_t)session->peer.pid;
-        rank->user = (char *)(uintptr_t)session_user(session);
-        rank->n_ready = counts.n_ready;
-        rank->n_filling = counts.n_filling;
-        rank->n_leased = counts.n_leased;
-        rank->n_slots = stream->ring->n_slots;
-        rank->ring_bytes = ring_bytes(stream->ring);
-        rank->memory = (char *)(uintptr_t)stream->ring->payload_segment.obtained;
-        rank->n_batches = counts.n_released;
-        rank->n_substituted = counter_get(&stream->n_substituted);
-        rank->n_skipped = counter_get(&stream->n_skipped);
-        rank->epoch = counts.epoch;
-        rank->step = counts.step;
+        number_values_of_rank(stream, now_ns, &values, &rank->meter);
+        dlp__rank__init(message);
+        list->n = 0;
+        list->is_brief = place > 0;
+        RANK_STATE(NUMBER_TELL)
+        RANK_COUNTERS(NUMBER_TELL)
+        fill_waiting(&rank->waiting, numbers, &rank->meter, place < HISTOGRAMS_MAX);
+        message->waiting = &rank->waiting;
+        message->numbers = list->pointers;
+        message->n_numbers = list->n;
+        message->n_batches = values.n_released;
+        message->rank = stream->rank;
+        message->pid = (uint32_t)session->peer.pid;
+        message->user = (char *)(uintptr_t)session_user(session);
+        message->memory = (char *)(uintptr_t)stream->ring->payload_segment.obtained;
 }
 
 /* A job's message, and what it points to. */
@@ -84,6 +75,7 @@ struct job_message {
         Dlp__Stage *stage_pointers[N_STAGES];
         struct rank_message ranks[DLP_LOCAL_RANKS_MAX];
         Dlp__Rank *rank_pointers[DLP_LOCAL_RANKS_MAX];
+        struct number_list numbers;
         struct why failure, hold;
 };
 
@@ -97,24 +89,23 @@ static void jobs_add_stage(struct job_message *message, enum stage_id id, const 
         message->stage_pointers[message->job.n_stages++] = stage;
 }
 
-static void fill_counts(struct job_message *message, struct job *job, uint64_t now_ns) {
-        struct tally_totals totals;
+static void job_fill_numbers(struct job_message *to, struct job *job, uint64_t now_ns) {
+        struct stage_total stages[N_STAGES];
+        struct number_list *list = &to->numbers;
+        Dlp__Job *message = &to->job;
+        struct job_numbers values;
+        const struct job_numbers *numbers = &values;
 
-        tallies_total(job->tallies, &totals);
-        message->job.now_ns = now_ns;
-        message->job.n_samples = totals.counts.n_samples;
-        message->job.n_tokens = totals.counts.n_tokens;
-        message->job.n_reads = totals.counts.n_reads;
-        message->job.n_bytes_read = totals.counts.n_bytes_read;
-        message->job.read_ns = totals.counts.read_ns;
-        message->job.queued_ns = totals.counts.queued_ns;
-        message->job.n_texts_cut = totals.counts.n_texts_cut;
-        message->job.n_tokens_cut = totals.counts.n_tokens_cut;
-        message->job.step_wait_ns = step_waits_total(&job->waits);
-        message->job.stages = message->stage_pointers;
+        number_values_of_job(job, &values, stages);
+        list->n = 0;
+        JOB_NUMBERS(NUMBER_TELL)
+        message->now_ns = now_ns;
+        message->numbers = list->pointers;
+        message->n_numbers = list->n;
+        message->stages = to->stage_pointers;
         for (uint32_t i = 0; i < N_STAGES; i++)
-                if (totals.stages[i].n > 0)
-                        jobs_add_stage(message, (enum stage_id)i, &totals.stages[i]);
+                if (stages[i].n > 0)
+                        jobs_add_stage(to, (enum stage_id)i, &stages[i]);
 }
 
 static void fill_terms(Dlp__Job *message, struct job *job) {
@@ -135,10 +126,7 @@ static void fill_terms(Dlp__Job *message, struct job *job) {
         message->partition = (char *)(uintptr_t)dlp_partition_name(terms->partition);
         message->drop_last = terms->drop_last;
         message->on_error = (char *)(uintptr_t)on_error_name(terms->on_error);
-        message->n_errors = counter_get(&job->damage.n_met);
         message->errors_allowed = job->damage.n_allowed;
-        message->worker_ns = counter_get(&job->share.taken_ns);
-        message->other_ns = counter_get(&job->household->user->time.beside_ns);
 }
 
 /* Also finds the name of the job's user, which its sessions know, and why it is on hold. */
@@ -152,7 +140,7 @@ static void fill_ranks(struct job_message *message, const struct job *job, struc
 
                 if (session->job != job || !session->stream || message->job.n_ranks == DLP_LOCAL_RANKS_MAX)
                         continue;
-                fill_rank(rank, session, message->job.n_ranks < HISTOGRAMS_MAX, now_ns);
+                fill_rank(rank, session, (uint32_t)message->job.n_ranks, now_ns);
                 if (!message->hold.text[0])
                         hold_of(session->stream, &message->hold);
                 message->job.user = rank->rank.user;
@@ -172,12 +160,12 @@ void handle_jobs(struct session *session, const Dlp__Request *request) {
         struct dlp_progress order;
         Dlp__Progress progress;
 
-        node_fill(session->server, &node);
+        number_values_tell_node(session->server, &node);
         jobs.node = &node;
         if (job) {
                 dlp__job__init(&message.job);
                 fill_terms(&message.job, job);
-                fill_counts(&message, job, node.now_ns);
+                job_fill_numbers(&message, job, node.now_ns);
                 job_failure(job, &message.failure);
                 message.job.failure = message.failure.text;
                 fill_ranks(&message, job, session->server, node.now_ns);

@@ -7,32 +7,30 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/base/stages.h"
-#include "daemon/ctl/metrics/metrics_table.h"
+#include "daemon/ctl/number_values.h"
 
 #define METRIC_LABEL_MAX 512u /* bytes of a label's value: of a longer one the beginning and a digest */
 
-struct job;
-struct server;
 struct session;
 
-/* In each of these the labels come first and the numbers follow at once: metrics_write() counts on it. */
+/* In each of these the labels come first: metrics_write() counts on it. */
 struct dataset_metrics {
         char *labels; /* dataset="photos" */
         struct dataset_numbers numbers;
+        struct staging_numbers staging;
 };
 
 struct job_metrics {
         char *labels; /* dataset="photos",job="train",user="ann" */
         struct job_numbers numbers;
-        uint64_t stages_ns[N_STAGES]; /* METRIC_ABSENT: it has not had this stage */
-        const struct job *job;        /* for collecting only */
+        struct stage_total stages[N_STAGES];
+        const struct job *job; /* for collecting only */
 };
 
 struct rank_metrics {
         char *labels; /* those of the job, and rank="3" */
         struct rank_numbers numbers;
-        uint64_t waits[DLP_WAIT_BUCKETS]; /* batches but the first, as dlp_wait_bucket() sorts them */
+        struct dlp_meter meter;
 };
 
 struct metrics {

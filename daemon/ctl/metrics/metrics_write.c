@@ -13,38 +13,29 @@
 
 #define BUCKET_STEP 2u /* every second power of two is a bucket of the histogram: 1 us, 4 us, 16 us, ... 67 s */
 
-struct metric {
-        const char *name, *help;
-        enum metric_kind kind;
-        enum metric_scale scale;
-};
+/* These are not numbers of a row: a label, the stages, a histogram. */
+#define METRIC_BUILD "dataloaderd_build_info"
+#define METRIC_STAGE "dataloaderd_stage_cpu_seconds_total"
+#define METRIC_NEXT  "dataloaderd_client_next_seconds"
 
-#define ROW(field, kind, scale, name, help) { name, help, METRIC_##kind, METRIC_##scale },
-static const struct metric PROCESS_ROWS[] = { PROCESS_METRICS(ROW) };
-static const struct metric NODE_ROWS[] = { NODE_METRICS(ROW) };
-static const struct metric DATASET_ROWS[] = { DATASET_METRICS(ROW) };
-static const struct metric JOB_ROWS[] = { JOB_METRICS(ROW) };
-static const struct metric RANK_ROWS[] = { RANK_METRICS(ROW) };
-#undef ROW
+#define METRIC_BUILD_HELP "1; the label says which version runs."
+#define METRIC_STAGE_HELP "Time of workers by what they did, as the clock has it: CPU time, unless CPUs are short."
+#define METRIC_NEXT_HELP                                                                                               \
+        "How long the trainer waited for each batch but the first. A wait under way is in the sum already."
 
-#define IS_NUMBERS(type, rows) sizeof(type) == ARRAY_SIZE(rows) * sizeof(uint64_t)
-_Static_assert(IS_NUMBERS(struct process_numbers, PROCESS_ROWS), "a number for each row");
-_Static_assert(IS_NUMBERS(struct node_numbers, NODE_ROWS), "a number for each row");
-_Static_assert(IS_NUMBERS(struct dataset_numbers, DATASET_ROWS), "a number for each row");
-_Static_assert(IS_NUMBERS(struct job_numbers, JOB_ROWS), "a number for each row");
-_Static_assert(IS_NUMBERS(struct rank_numbers, RANK_ROWS), "a number for each row");
+static const struct number_row PROCESS_ROWS[] = { PROCESS_NUMBERS(NUMBER_ROW) };
+static const struct number_row NODE_ROWS[] = { NODE_NUMBERS(NUMBER_ROW) };
+static const struct number_row DATASET_ROWS[] = { DATASET_NUMBERS(NUMBER_ROW) };
+static const struct number_row STAGING_ROWS[] = { STAGING_NUMBERS(NUMBER_ROW) };
+static const struct number_row JOB_ROWS[] = { JOB_NUMBERS(NUMBER_ROW) };
+static const struct number_row RANK_ROWS[] = { RANK_NUMBERS(NUMBER_ROW) };
 
-#define NUMBERS_AT sizeof(uint64_t)
-_Static_assert(offsetof(struct dataset_metrics, numbers) == NUMBERS_AT, "numbers follow labels");
-_Static_assert(offsetof(struct job_metrics, numbers) == NUMBERS_AT, "numbers follow labels");
-_Static_assert(offsetof(struct rank_metrics, numbers) == NUMBERS_AT, "numbers follow labels");
-
-/* Items that have the same rows. */
+/* Items that have the same rows. Each begins with its labels, unless its numbers do. */
 struct family {
-        const struct metric *rows;
+        const struct number_row *rows;
         size_t n_rows;
         const void *items;
-        size_t n_items, item_size;
+        size_t n_items, item_size, numbers_at;
 };
 
 /* ---- lines --------------------------------------------------------------------------------------------------- */
@@ -61,57 +52,44 @@ static void add_head(struct text *text, const char *name, const char *type, cons
         text_add(text, "\n");
 }
 
-static void add_value(struct text *text, uint64_t value, enum metric_scale scale) {
-        static const unsigned PLACES[] = {
-                [METRIC_ONE] = 0, [METRIC_MILLI] = 3, [METRIC_MICRO] = 6, [METRIC_NANO] = 9
-        };
+/* Prometheus counts seconds and ones. */
+static unsigned decimal_places(const char *unit) {
+        return strcmp(unit, "ns") == 0                                       ? 9
+               : strcmp(unit, "millionths") == 0                             ? 6
+               : strcmp(unit, "ms") == 0 || strcmp(unit, "thousandths") == 0 ? 3
+                                                                             : 0;
+}
 
+static void add_value(struct text *text, uint64_t value, const char *unit) {
         text_add(text, " ");
-        text_add_decimal(text, value, PLACES[scale]);
+        text_add_decimal(text, value, decimal_places(unit));
         text_add(text, "\n");
 }
 
-static const char *metrics_write_type_of(const struct metric *row) {
-        return row->kind == METRIC_COUNTER ? "counter" : "gauge";
-}
+/* A row, for all items. */
+static void write_number(struct text *text, const struct family *family, size_t idx) {
+        const struct number_row *row = &family->rows[idx];
 
-/* The numbers of the daemon itself: one line each, without labels. */
-static void write_single(struct text *text, const struct metric *rows, size_t n_rows, const void *numbers) {
-        for (size_t i = 0; i < n_rows; i++) {
-                uint64_t value = ((const uint64_t *)numbers)[i];
-
-                add_head(text, rows[i].name, metrics_write_type_of(&rows[i]), rows[i].help);
-                if (value == METRIC_ABSENT)
-                        continue;
-                text_add(text, rows[i].name);
-                add_value(text, value, rows[i].scale);
-        }
-}
-
-static void metrics_write_write_row(struct text *text, const struct family *family, size_t idx) {
-        const struct metric *row = &family->rows[idx];
-
-        add_head(text, row->name, metrics_write_type_of(row), row->help);
+        if (!*row->metric)
+                return;
+        add_head(text, row->metric, row->kind == NUMBER_COUNTER ? "counter" : "gauge", row->help);
         for (size_t k = 0; k < family->n_items; k++) {
-                const char *item = (const char *)family->items + k * family->item_size;
-                const char *labels;
+                const char *item = (const char *)family->items + k * family->item_size, *labels = NULL;
                 uint64_t value;
 
-                memcpy(&labels, item, sizeof(labels));
-                memcpy(&value, item + NUMBERS_AT + idx * sizeof(value), sizeof(value));
-                if (value == METRIC_ABSENT)
+                if (family->numbers_at > 0)
+                        memcpy(&labels, item, sizeof(labels));
+                memcpy(&value, item + family->numbers_at + idx * sizeof(value), sizeof(value));
+                if (value == NUMBER_UNKNOWN)
                         continue;
-                text_add(text, row->name);
-                text_add(text, "{");
-                text_add(text, labels);
-                text_add(text, "}");
-                add_value(text, value, row->scale);
+                text_add(text, row->metric);
+                if (labels) {
+                        text_add(text, "{");
+                        text_add(text, labels);
+                        text_add(text, "}");
+                }
+                add_value(text, value, row->unit);
         }
-}
-
-static void write_family(struct text *text, const struct family *family) {
-        for (size_t i = 0; i < family->n_rows; i++)
-                metrics_write_write_row(text, family, i);
 }
 
 /* ---- what is not a number of a row ---------------------------------------------------------------------------- */
@@ -130,14 +108,14 @@ static void write_stages(struct text *text, const struct metrics *metrics) {
         add_head(text, METRIC_STAGE, "counter", METRIC_STAGE_HELP);
         for (size_t k = 0; k < metrics->n_jobs; k++)
                 for (uint32_t i = 0; i < N_STAGES; i++) {
-                        if (metrics->jobs[k].stages_ns[i] == METRIC_ABSENT)
+                        if (metrics->jobs[k].stages[i].n == 0)
                                 continue;
                         text_add(text, METRIC_STAGE "{");
                         text_add(text, metrics->jobs[k].labels);
                         text_add(text, ",stage=\"");
                         text_add(text, stage_name((enum stage_id)i));
                         text_add(text, "\"}");
-                        add_value(text, metrics->jobs[k].stages_ns[i], METRIC_NANO);
+                        add_value(text, metrics->jobs[k].stages[i].ns, "ns");
                 }
 }
 
@@ -162,18 +140,18 @@ static void write_next_of(struct text *text, const struct rank_metrics *rank) {
                 bool is_last = i == DLP_WAIT_BUCKETS - 1;
                 char bound[32] = "+Inf";
 
-                n += rank->waits[i];
+                n += rank->meter.waits[i];
                 if (!is_last && i % BUCKET_STEP != 0)
                         continue;
                 if (!is_last)
                         snprintf(bound, sizeof(bound), "%.9g", (double)(UINT64_C(1) << i) / 1e6);
                 add_next_line(text, "_bucket", rank->labels, bound);
-                add_value(text, n, METRIC_ONE);
+                add_value(text, n, "");
         }
         add_next_line(text, "_sum", rank->labels, NULL);
-        add_value(text, rank->numbers.wait_ns, METRIC_NANO);
+        add_value(text, rank->numbers.wait_ns, "ns");
         add_next_line(text, "_count", rank->labels, NULL);
-        add_value(text, n, METRIC_ONE);
+        add_value(text, n, "");
 }
 
 static void metrics_write_write_next(struct text *text, const struct metrics *metrics) {
@@ -183,19 +161,23 @@ static void metrics_write_write_next(struct text *text, const struct metrics *me
 }
 
 int metrics_write(const struct metrics *metrics, char **ret_text, size_t *ret_n) {
+#define FAMILY(rows, items, n_items, numbers_at)                                                                       \
+        { rows, ARRAY_SIZE(rows), items, n_items, sizeof(*(items)), numbers_at }
         const struct family FAMILIES[] = {
-                { DATASET_ROWS, ARRAY_SIZE(DATASET_ROWS), metrics->datasets, metrics->n_datasets,
-                  sizeof(struct dataset_metrics) },
-                { JOB_ROWS, ARRAY_SIZE(JOB_ROWS), metrics->jobs, metrics->n_jobs, sizeof(struct job_metrics) },
-                { RANK_ROWS, ARRAY_SIZE(RANK_ROWS), metrics->ranks, metrics->n_ranks, sizeof(struct rank_metrics) },
+                FAMILY(PROCESS_ROWS, &metrics->process, 1, 0),
+                FAMILY(NODE_ROWS, &metrics->node, 1, 0),
+                FAMILY(DATASET_ROWS, metrics->datasets, metrics->n_datasets, offsetof(struct dataset_metrics, numbers)),
+                FAMILY(STAGING_ROWS, metrics->datasets, metrics->n_datasets, offsetof(struct dataset_metrics, staging)),
+                FAMILY(JOB_ROWS, metrics->jobs, metrics->n_jobs, offsetof(struct job_metrics, numbers)),
+                FAMILY(RANK_ROWS, metrics->ranks, metrics->n_ranks, offsetof(struct rank_metrics, numbers)),
         };
+#undef FAMILY
         struct text text = { .bytes = NULL };
 
         write_build(&text, metrics->version);
-        write_single(&text, PROCESS_ROWS, ARRAY_SIZE(PROCESS_ROWS), &metrics->process);
-        write_single(&text, NODE_ROWS, ARRAY_SIZE(NODE_ROWS), &metrics->node);
         for (size_t i = 0; i < ARRAY_SIZE(FAMILIES); i++)
-                write_family(&text, &FAMILIES[i]);
+                for (size_t k = 0; k < FAMILIES[i].n_rows; k++)
+                        write_number(&text, &FAMILIES[i], k);
         write_stages(&text, metrics);
         metrics_write_write_next(&text, metrics);
         if (text.failed) {
