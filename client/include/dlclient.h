@@ -120,7 +120,7 @@ struct dlc_options {
          * "./photos", also with keys of a dataset section: "/data/photos {split=\"0:90%\"}". Several, one after the
          * other: "a + b". See libdlclient(3). The only mandatory option. */
         const char *dataset;
-        const char *pipeline; /* steps applied to a sample, see dataloaderd(8). NULL: "raw", the bytes as stored */
+        const char *pipeline; /* steps applied to a sample, dataloaderd-pipeline(7). NULL: "raw", the bytes as stored */
         int batch_size;       /* samples a batch, 1 .. 65536. Default 1 */
         uint64_t seed; /* of order and augmentation. Default 0. All ranks of a job use the same seed. Two loaders with
                         * the same seed and pipeline have the same order and the same crops: see draws */
@@ -192,7 +192,7 @@ struct dlc_options {
         const char *dealing;
 
         /* Steps that make the order of an epoch, such as "weighted(column=w)", "mix(a=0.7, b=0.3)" or
-         * "buckets(column=length, edges=64:128, tokens=8192)": see dataloaderd(8), SAMPLERS. NULL or "" (default): all
+         * "buckets(column=length, edges=64:128, tokens=8192)": see dataloaderd-samplers(7). NULL or "" (default): all
          * samples, shuffled as shuffle and order say. Then dlc_epoch_batches() may differ from epoch to epoch, and is
          * known once dlc_await_length() has returned. */
         const char *sampler;

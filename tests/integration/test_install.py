@@ -34,6 +34,9 @@ usr/share/bash-completion/completions/dlctl 644
 usr/share/zsh/vendor-completions/_dlctl 644
 usr/share/fish/vendor_completions.d/dlctl.fish 644
 usr/share/man/man1/dlctl.1 644
+usr/share/man/man7/dataloaderd-datasets.7 644
+usr/share/man/man7/dataloaderd-pipeline.7 644
+usr/share/man/man7/dataloaderd-samplers.7 644
 usr/share/man/man8/dataloaderd.8 644
 usr/share/man/man8/dataloaderd-stage.8 644
 usr/share/man/man5/dataloaderd.conf.5 644

@@ -47,7 +47,7 @@ PHRASES = (
 JOINT = re.compile(r'"\s*\n\s*"|\n[ \t]*(?:\*(?!/)|#|//|\.\\")?[ \t]*')
 # In C these are for people; what lies between them is code, where names may be as they like.
 PROSE = re.compile(r'/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)
-TEXT = (".c", ".h", ".cu", ".py", ".md", ".proto", ".conf", ".1", ".3", ".5", ".8")
+TEXT = (".c", ".h", ".cu", ".py", ".md", ".proto", ".conf", ".1", ".3", ".5", ".7", ".8")
 
 
 def joined(text):

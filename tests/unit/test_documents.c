@@ -270,7 +270,7 @@ END_TEST
 
 /* ---- pipelines ----------------------------------------------------------------------------------------------- */
 
-#define DAEMON_PAGE "client/man/dataloaderd.8"
+#define PIPELINE_PAGE "client/man/dataloaderd-pipeline.7"
 
 static const struct step_type *const STEP_TYPES[] = {
 #define ROW(name) &step_##name,
@@ -292,11 +292,11 @@ static void signature(const struct step_type *type, char *text, size_t size) {
 }
 
 START_TEST(each_step_has_an_entry_with_its_arguments_and_their_defaults) {
-        char *page = read_page(DAEMON_PAGE), text[512], *entry;
+        char *page = read_page(PIPELINE_PAGE), text[512], *entry;
 
         signature(STEP_TYPES[_i], text, sizeof(text));
         entry = find_entry(page, text, true);
-        ck_assert_msg(entry != NULL, DAEMON_PAGE " has no entry \"%s\"", text);
+        ck_assert_msg(entry != NULL, PIPELINE_PAGE " has no entry \"%s\"", text);
         free(entry);
         free(page);
 }
@@ -305,12 +305,12 @@ END_TEST
 /* These have no row in the table. */
 START_TEST(decode_and_raw_have_entries_too) {
         static const char *const names[] = { "decode", "raw" };
-        char *page = read_page(DAEMON_PAGE);
+        char *page = read_page(PIPELINE_PAGE);
 
         for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
                 char *entry = find_entry(page, names[i], true);
 
-                ck_assert_msg(entry != NULL, DAEMON_PAGE " has no entry for the step %s", names[i]);
+                ck_assert_msg(entry != NULL, PIPELINE_PAGE " has no entry for the step %s", names[i]);
                 free(entry);
         }
         free(page);
@@ -319,9 +319,11 @@ END_TEST
 
 /* ---- pictures ------------------------------------------------------------------------------------------------ */
 
+#define DATASETS_PAGE "client/man/dataloaderd-datasets.7"
+
 /* The decoder lists its formats when it refuses a file. */
 START_TEST(the_manual_names_each_picture_format) {
-        char *page = read_page(DAEMON_PAGE), *list;
+        char *page = read_page(DATASETS_PAGE), *list;
         struct decoder *decoder = NULL;
         struct image_info info;
         struct why why;
@@ -333,7 +335,7 @@ START_TEST(the_manual_names_each_picture_format) {
         ck_assert_msg(list != NULL, "%s", why.text);
         for (char *rest = NULL, *name = strtok_r(list + strlen("handled are "), ", ", &rest); name;
              name = strtok_r(NULL, ", ", &rest), n++)
-                expect_word(DAEMON_PAGE, page, name, "which the decoder handles");
+                expect_word(DATASETS_PAGE, page, name, "which the decoder handles");
         ck_assert_uint_ge(n, 7);
         decoder_free(decoder);
         free(page);
@@ -501,6 +503,8 @@ START_TEST(the_manual_has_a_section_for_each_command_and_no_other) {
         free(source);
 }
 END_TEST
+
+#define DAEMON_PAGE "client/man/dataloaderd.8"
 
 START_TEST(the_manual_has_each_option_of_dataloaderd) {
         char *source = read_text("daemon/main.c"), *literals = literals_of(source);

@@ -44,7 +44,7 @@ class Loader(Loops):
                         "a + b"; loader.dataset.parts says where each begins, and the field __dataset__, if the pipeline
                         names it, which one a sample is of. Or a Dataset object of your own: dlclient.from_dataset()
         batch_size      samples in a batch; None: single samples, whose fields have no dimension of the batch
-        pipeline        the steps applied to a sample, see dataloaderd(8); None: "raw", the bytes as stored
+        pipeline        the steps applied to a sample, see dataloaderd-pipeline(7); None: "raw", the bytes as stored
         views           2 to 16: that many pictures of each sample, with draws of their own, for contrastive training;
                         batch["image"] is then a list, and with as_tuple=True `for (a, b), labels in loader` works. The
                         same as views(2) at the end of the steps
@@ -87,7 +87,7 @@ class Loader(Loops):
         dealing         how samples are dealt to the ranks: "strided" (one by one, as DistributedSampler), "batch"
                         (whole batches in turn, as Accelerate and the Trainer), or "chunk" (the same, as Megatron
                         has it)
-        sampler         steps that make the order of an epoch, such as "weighted(column=w)", see dataloaderd(8). Then
+        sampler         steps that make the order of an epoch, such as "weighted(column=w)", see dataloaderd-samplers(7). Then
                         epochs may differ in length, and len() is that of the current one
         columns         numbers that these steps need and the dataset does not have: {"w": array}, one a sample
         partition       "pad" (all ranks get the same number of samples, as with DistributedSampler), "drop", or "exact"

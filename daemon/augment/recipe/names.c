@@ -74,7 +74,7 @@ bool recipe_means(const char *word, char ret_text[RECIPE_MEANT_MAX]) {
 }
 
 /* All of them are more than an error's text holds. */
-#define SOME_STEPS "random_resized_crop, resize, hflip and many more: dataloaderd(8) lists them"
+#define SOME_STEPS "random_resized_crop, resize, hflip and many more: dataloaderd-pipeline(7) lists them"
 
 int step_refuse(const struct step_text *reader, const char *word, size_t n_word) {
         char names[32 * ARRAY_SIZE(TYPES) + 32];

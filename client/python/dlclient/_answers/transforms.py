@@ -366,7 +366,7 @@ def answer(value: Any) -> str:
     else:
         text, others = written(value)
     written_as = (f"write the steps as text, pipeline=\"{text}\"" if text else
-                  f"name the steps, such as pipeline=\"{EXAMPLE}\" (the last two are ToTensor()); dataloaderd(8) "
+                  f"name the steps, such as pipeline=\"{EXAMPLE}\" (the last two are ToTensor()); dataloaderd-pipeline(7) "
                   f"lists them")
     rest = (f"; {', '.join(dict.fromkeys(others))}: not a step of the daemon, do it on the batch, in the trainer"
             if others else "")
