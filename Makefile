@@ -399,11 +399,15 @@ kernels: ## the images of the GPU's kernels, after a change of one: needs nvcc (
 number-tables: ## the tables of docs/metrics.md and the counters of dlctl(1), after a change of daemon/base/number_rows.h
 	$(PYTHON) tests/support/make_number_tables.py
 
+settings-page: $(B)/dataloaderd ## config/dataloaderd.conf and the keys of its manual page, after a change of a setting's row
+	$< --print-config >config/dataloaderd.conf
+	$(PYTHON) tests/support/make_settings_page.py client/man/dataloaderd.conf.5 <config/dataloaderd.conf
+
 help: ## this list
 	@sed -nE 's/^([a-z][a-z-]*):[^#]*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | sort -u | \
 		awk -F'\t' '{ printf "  %-18s %s\n", $$1, $$2 }'
 	@echo "  VARIANT=release|debug|asan|tsan|fallback chooses the build below build/; CFLAGS, DESTDIR, PREFIX as usual"
 
-.PHONY: all lib kernels unit tools fuzz-programs guided-programs bench-programs format format-check tidy number-tables help
+.PHONY: all lib kernels unit tools fuzz-programs guided-programs bench-programs format format-check tidy number-tables settings-page help
 .SECONDARY:
 .DELETE_ON_ERROR:

@@ -31,6 +31,7 @@ static void main_print_help(void) {
                "\n"
                "  -c, --config FILE   configuration (default: %s)\n"
                "      --check-config  check the configuration and exit\n"
+               "      --print-config  print a configuration with every key, its default and what it means\n"
                "      --socket PATH   listen here instead of at the path in the configuration\n"
                "      --private       start a daemon for this user alone, unless one runs; return when it serves\n"
                "      --foreground    with --private: stay in the foreground\n"
@@ -50,6 +51,7 @@ static void main_print_help(void) {
 static int parse_arguments(int argc, char **argv, struct arguments *arguments) {
         enum {
                 OPTION_CHECK = 256,
+                OPTION_PRINT,
                 OPTION_SOCKET,
                 OPTION_PRIVATE,
                 OPTION_FOREGROUND,
@@ -59,6 +61,7 @@ static int parse_arguments(int argc, char **argv, struct arguments *arguments) {
         static const struct option OPTIONS[] = {
                 { "config", required_argument, NULL, 'c' },
                 { "check-config", no_argument, NULL, OPTION_CHECK },
+                { "print-config", no_argument, NULL, OPTION_PRINT },
                 { "socket", required_argument, NULL, OPTION_SOCKET },
                 { "private", no_argument, NULL, OPTION_PRIVATE },
                 { "foreground", no_argument, NULL, OPTION_FOREGROUND },
@@ -76,6 +79,9 @@ static int parse_arguments(int argc, char **argv, struct arguments *arguments) {
                 case OPTION_CHECK:
                         arguments->check_config = true;
                         break;
+                case OPTION_PRINT:
+                        config_print(stdout);
+                        return 0;
                 case OPTION_SOCKET:
                         arguments->socket = optarg;
                         break;
@@ -116,7 +122,7 @@ static int parse_arguments(int argc, char **argv, struct arguments *arguments) {
 static int run_private(bool in_foreground) {
         struct private_daemon private;
         struct daemon_options options = { .private = &private };
-        struct settings settings;
+        struct config config = { 0 };
         struct why why;
         int r = private_begin(&private, in_foreground, &why);
 
@@ -127,15 +133,15 @@ static int run_private(bool in_foreground) {
                 private_end(&private);
                 return r == -EADDRINUSE ? EX_RUNNING : EX_UNAVAILABLE;
         }
-        r = private_settings(&private, &settings, &why);
+        r = private_settings(&private, &config.settings, &why);
         if (r < 0) {
                 log_error("config", "%s", why.text);
                 private_end(&private);
                 return EX_CONFIG;
         }
         cpus_take_all();
-        r = daemon_run(&settings, &options);
-        settings_fini(&settings);
+        r = daemon_run(&config, &options);
+        config_fini(&config);
         private_end(&private);
         return r;
 }
@@ -150,7 +156,7 @@ static const struct cell_kind CELL_KINDS[] = {
 int main(int argc, char **argv) {
         struct arguments arguments = { 0 };
         struct daemon_options options;
-        struct settings settings;
+        struct config config;
         struct why why;
         int r;
 
@@ -164,18 +170,18 @@ int main(int argc, char **argv) {
                 arguments.config_path = CONFIG_DEFAULT_PATH;
         options = (struct daemon_options){ .config_path = arguments.config_path,
                                            .socket_is_fixed = arguments.socket != NULL };
-        if (config_read(arguments.config_path, &settings, &why) < 0) {
+        if (config_read(arguments.config_path, &config, &why) < 0) {
                 log_error("config", "%s", why.text);
                 return EX_CONFIG;
         }
         if (arguments.socket) {
-                free(settings.socket);
-                settings.socket = strdup(arguments.socket);
+                free(config.settings.socket);
+                config.settings.socket = strdup(arguments.socket);
         }
         if (arguments.check_config)
-                printf("%s: ok, %zu datasets\n", arguments.config_path, settings.n_datasets);
+                printf("%s: ok, %zu datasets\n", arguments.config_path, config.n_datasets);
         else
-                r = daemon_run(&settings, &options);
-        settings_fini(&settings);
+                r = daemon_run(&config, &options);
+        config_fini(&config);
         return r < 0 ? 0 : r;
 }

@@ -4,6 +4,7 @@
 #include <confuse.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/base/bytes.h"
+#include "daemon/data/format.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/nearest.h"
 #include "proto/base/shorten.h"
@@ -34,17 +37,17 @@ static const char *unknown_key(const char *text, size_t *ret_n) {
         return text;
 }
 
-/* In a section or outside of it. */
-static const char *key_hint(const cfg_t *cfg, const char *key, size_t n, struct nearest *nearest) {
-        bool is_dataset = strcmp(cfg->name, "dataset") == 0;
-        const struct setting *rows = is_dataset ? DATASET_SETTINGS : SETTINGS;
-        size_t n_rows = is_dataset ? N_DATASET_SETTINGS : N_SETTINGS;
+/* The row of a key in a section of a dataset, or outside of it. */
+static const struct setting *config_find_row(const cfg_t *cfg, const char *key) {
+        return strcmp(cfg->name, "dataset") == 0 ? setting_find(DATASET_SETTINGS, N_DATASET_SETTINGS, key)
+                                                 : setting_find(SETTINGS, N_SETTINGS, key);
+}
 
+static const char *key_hint(const cfg_t *cfg, const char *key, size_t n, struct nearest *nearest) {
         nearest_begin(nearest, key, n);
-        for (size_t i = 0; i < n_rows; i++)
-                nearest_offer(nearest, rows[i].name);
-        if (!is_dataset)
-                nearest_offer(nearest, "dataset");
+        for (const cfg_opt_t *option = cfg->opts; option->name; option++)
+                if (strcmp(option->name, END_MARK) != 0)
+                        nearest_offer(nearest, option->name);
         return nearest_hint(nearest);
 }
 
@@ -62,31 +65,20 @@ static void config_on_error(cfg_t *cfg, const char *format, va_list arguments) {
                 cfg ? cfg->line : 0, text, key ? key_hint(cfg, key, n, &nearest) : "");
 }
 
-/* libconfuse calls it while it reads the line, so the error has the right line number. */
+/* libconfuse calls it while it reads the line, so the error has the right line number. A dataset's value is only
+ * checked here: which dataset it belongs to is known when its section ends. */
 static int on_value(cfg_t *cfg, cfg_opt_t *option) {
-        const struct setting *setting = setting_find(SETTINGS, N_SETTINGS, cfg_opt_name(option));
+        bool is_dataset = strcmp(cfg->name, "dataset") == 0;
+        const struct setting *setting = config_find_row(cfg, cfg_opt_name(option));
         struct why why;
 
-        if (setting && setting_parse(setting, parse_settings, cfg_opt_getnstr(option, 0), &why) < 0) {
+        if (setting_parse(setting, is_dataset ? NULL : parse_settings, cfg_opt_getnstr(option, 0), &why) == 0)
+                return 0;
+        if (is_dataset)
+                cfg_error(cfg, "dataset \"%s\": %s", cfg_title(cfg), why.text);
+        else
                 cfg_error(cfg, "%s", why.text);
-                return -1;
-        }
-        return 0;
-}
-
-/* The same within a section: the value is only checked here. */
-static int on_dataset_value(cfg_t *section, cfg_opt_t *option) {
-        const struct setting *setting = setting_find(DATASET_SETTINGS, N_DATASET_SETTINGS, cfg_opt_name(option));
-        struct dataset_setting dataset = { 0 };
-        struct why why;
-        int r = 0;
-
-        if (setting)
-                r = setting_parse(setting, &dataset, cfg_opt_getnstr(option, 0), &why);
-        dataset_setting_fini(&dataset);
-        if (r < 0)
-                cfg_error(section, "dataset \"%s\": %s", cfg_title(section), why.text);
-        return r < 0 ? -1 : 0;
+        return -1;
 }
 
 static int config_read_dataset(cfg_t *section, struct dataset_setting *dataset, struct why *why) {
@@ -123,16 +115,16 @@ static int on_dataset(cfg_t *cfg, cfg_opt_t *option) {
         return r < 0 ? -1 : 0;
 }
 
-static int config_take_datasets(cfg_t *cfg, struct settings *settings, struct why *why) {
+static int config_take_datasets(cfg_t *cfg, struct config *config, struct why *why) {
         size_t n = cfg_size(cfg, "dataset");
         int r = 0;
 
-        settings->datasets = calloc(n ? n : 1, sizeof(*settings->datasets));
-        if (!settings->datasets)
+        config->datasets = calloc(n ? n : 1, sizeof(*config->datasets));
+        if (!config->datasets)
                 return why_errno(why, -ENOMEM, "datasets");
         for (size_t i = 0; i < n && r == 0; i++)
                 r = config_read_dataset(cfg_getnsec(cfg, "dataset", (unsigned)i),
-                                        &settings->datasets[settings->n_datasets++], why);
+                                        &config->datasets[config->n_datasets++], why);
         return r;
 }
 
@@ -216,12 +208,12 @@ static void watch_values(cfg_t *cfg) {
                 cfg_set_validate_func(cfg, SETTINGS[i].name, on_value);
         for (size_t i = 0; i < N_DATASET_SETTINGS; i++) {
                 snprintf(name, sizeof(name), "dataset|%s", DATASET_SETTINGS[i].name);
-                cfg_set_validate_func(cfg, name, on_dataset_value);
+                cfg_set_validate_func(cfg, name, on_value);
         }
         cfg_set_validate_func(cfg, "dataset", on_dataset);
 }
 
-static int config_parse(FILE *file, const char *path, struct settings *settings, struct why *why) {
+static int config_parse(FILE *file, const char *path, struct config *config, struct why *why) {
         cfg_opt_t options[OPTIONS_MAX + 3], dataset_options[OPTIONS_MAX + 1];
         size_t n = make_options(SETTINGS, N_SETTINGS, options);
         cfg_t *cfg;
@@ -239,13 +231,13 @@ static int config_parse(FILE *file, const char *path, struct settings *settings,
         watch_values(cfg);
 
         parse_why.text[0] = '\0';
-        parse_settings = settings;
+        parse_settings = &config->settings;
         cfg->filename = strdup(path); /* for messages; freed with it */
         r = cfg_parse_fp(cfg, file);
         if (r == CFG_SUCCESS && !cfg_getstr(cfg, END_MARK))
                 r = why_set(why, -EINVAL, "%s: ends within a comment; a '*/' is missing", path);
         else if (r == CFG_SUCCESS)
-                r = config_take_datasets(cfg, settings, why);
+                r = config_take_datasets(cfg, config, why);
         else if (strstr(parse_why.text, END_MARK))
                 r = why_set(why, -EINVAL, "%s: ends within a dataset section; a '}' is missing", path);
         else
@@ -255,9 +247,9 @@ static int config_parse(FILE *file, const char *path, struct settings *settings,
         return r;
 }
 
-int config_read(const char *path, struct settings *ret_settings, struct why *why) {
+int config_read(const char *path, struct config *ret_config, struct why *why) {
         _cleanup_(freep) char *text = NULL;
-        struct settings settings = { 0 };
+        struct config config = { 0 };
         FILE *file;
         int r;
 
@@ -267,14 +259,122 @@ int config_read(const char *path, struct settings *ret_settings, struct why *why
         file = fmemopen(text, strlen(text), "r");
         if (!file)
                 return why_errno(why, -errno, "%s", path);
-        r = config_parse(file, path, &settings, why);
+        r = config_parse(file, path, &config, why);
         fclose(file);
         if (r == 0)
-                r = settings_complete(&settings, why);
+                r = settings_complete(&config.settings, why);
         if (r < 0) {
-                settings_fini(&settings);
+                config_fini(&config);
                 return r;
         }
-        *ret_settings = settings;
+        *ret_config = config;
         return 0;
+}
+
+void config_fini(struct config *config) {
+        settings_fini(&config->settings);
+        for (size_t i = 0; i < config->n_datasets; i++)
+                dataset_setting_fini(&config->datasets[i]);
+        free(config->datasets);
+        *config = (struct config){ 0 };
+}
+
+/* ---- the commented configuration --------------------------------------------------------------------------------- */
+
+#define LINE_MAX_COLUMNS 100u
+
+/* Words as lines of a comment. */
+static void config_print_comment(FILE *out, const char *margin, const char *text) {
+        size_t column = 0;
+
+        for (size_t n; *text; text += n) {
+                text += strspn(text, " ");
+                n = strcspn(text, " ");
+                if (column > 0 && column + 1 + n > LINE_MAX_COLUMNS) {
+                        fputc('\n', out);
+                        column = 0;
+                }
+                column += (size_t)fprintf(out, "%s%.*s", column == 0 ? margin : " ", (int)n, text);
+        }
+        fputc('\n', out);
+}
+
+/* As it would be written: 1MiB. */
+static const char *config_write_size(char text[32], uint64_t n_bytes) {
+        static const char *const UNITS[] = { "", "KiB", "MiB", "GiB", "TiB" };
+        size_t i = 0;
+
+        for (; i + 1 < ARRAY_SIZE(UNITS) && n_bytes > 0 && n_bytes % 1024 == 0; i++)
+                n_bytes /= 1024;
+        snprintf(text, 32, "%" PRIu64 "%s", n_bytes, UNITS[i]);
+        return text;
+}
+
+/* What is allowed, as a sentence; nothing for texts. */
+static void config_print_bounds(FILE *out, const struct setting *row) {
+        const char *at = row->kind == SETTING_CHOICE ? row->choices : row->kind == SETTING_FLAG ? "yes no" : "";
+        char min[32], max[32];
+
+        if (row->kind == SETTING_NUMBER)
+                fprintf(out, "%" PRIu64 " to %" PRIu64 "%s%s. ", row->min, row->max, row->unit ? " " : "",
+                        row->unit ? row->unit : "");
+        if (row->kind == SETTING_SIZE && row->min > 0 && row->max < UINT64_MAX)
+                fprintf(out, "%s to %s. ", config_write_size(min, row->min), config_write_size(max, row->max));
+        else if (row->kind == SETTING_SIZE && row->min > 0)
+                fprintf(out, "At least %s. ", config_write_size(min, row->min));
+        if (*at)
+                fputs("One of ", out);
+        for (size_t n; *at; at += n + (at[n] == ' ')) {
+                n = strcspn(at, " ");
+                fprintf(out, "%.*s%s", (int)n, at, at[n] ? ", " : ". ");
+        }
+}
+
+/* `indent` is that of its section; `last` the last sentence of its comment. */
+static void config_print_row(FILE *out, const char *indent, const struct setting *row, const char *last) {
+        bool is_bare = row->kind == SETTING_NUMBER || row->kind == SETTING_FLAG;
+        const char *value = row->initial ? row->initial : row->example ? row->example : "";
+        const char *quote = is_bare ? "" : "\"";
+        char comment[16], text[256] = "";
+        FILE *words = fmemopen(text, sizeof(text), "w");
+
+        if (words) {
+                config_print_bounds(words, row);
+                fputs(last, words);
+                fclose(words);
+        }
+        snprintf(comment, sizeof(comment), "#%s%s", indent, *indent ? "# " : " ");
+        config_print_comment(out, comment, row->prose);
+        if (text[0])
+                config_print_comment(out, comment, text);
+        fprintf(out, "#%s%s = %s%s%s\n", indent, row->name, quote, value, quote);
+}
+
+void config_print(FILE *out) {
+        const struct format *format;
+
+        config_print_comment(
+                out, "# ",
+                "dataloaderd.conf: the configuration of dataloaderd, see dataloaderd.conf(5). Every key is listed "
+                "here with its default, as \"dataloaderd --print-config\" prints it. \"dataloaderd "
+                "--check-config -c FILE\" checks a file. \"systemctl reload dataloaderd\" (SIGHUP) reads it "
+                "again: datasets and the keys that say so change at once, the others at the next restart.");
+        for (size_t i = 0; i < N_SETTINGS; i++) {
+                fputc('\n', out);
+                config_print_row(out, "", &SETTINGS[i],
+                                 SETTINGS[i].reloads ? "A reload changes it." : "A change takes a restart.");
+        }
+        fputc('\n', out);
+        config_print_comment(
+                out, "# ",
+                "A dataset. A client asks for it by its name. With an origin it is first brought to its path, once "
+                "for all nodes, by \"dlctl stage NAME\" or \"systemctl start dataloaderd-stage@NAME\", see "
+                "dataloaderd-stage(8), and it is not served before it is complete. Most need no more than this:");
+        fputs("#\n#dataset \"photos\" {\n#    path = \"/data/photos/train\"\n#}\n#\n# All keys. The formats are", out);
+        for (size_t i = 0; (format = format_at(i)); i++)
+                fprintf(out, "%s%s", i == 0 ? " " : ", ", format->name);
+        fputs(".\n#\n#dataset \"NAME\" {\n", out);
+        for (size_t i = 0; i < N_DATASET_SETTINGS; i++)
+                config_print_row(out, "    ", &DATASET_SETTINGS[i], "");
+        fputs("#}\n", out);
 }

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
-#include "daemon/core/settings.h"
+#include "daemon/base/settings.h"
 #include "proto/private.h"
 
 #define PRIVATE_VARIABLE "DATALOADERD_PRIVATE" /* of the environment: its settings */

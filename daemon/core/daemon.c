@@ -34,11 +34,11 @@
 #define DRAIN_TICK_US   20000
 #define DRAIN_TICKS_MAX 50u           /* a second for the batches that were begun: others are made after the restart */
 #define OWN_BYTES       (64ull << 20) /* in addition to memory_limit: code, heap, stacks */
-#define FACTS_MAX       48u
 #define LOOK_S          1 /* seconds between checks of the stamps of staged datasets, and of memory that clients hold */
 
 struct daemon {
-        struct settings *settings;
+        struct config *config;
+        const struct settings *settings; /* the config's: those in force, at this place for the daemon's life */
         struct daemon_options options;
         uint64_t connected_ns; /* when somebody was last connected */
 
@@ -60,32 +60,14 @@ struct daemon {
         uint32_t n_drain_ticks;
 
         struct {
-                struct settings next;
+                struct config next;
                 struct why why;
                 int result;
                 bool is_running, again;
         } reload;
-
-        struct fact facts[FACTS_MAX];
-        char fact_values[FACTS_MAX][32];
 };
 
 /* ---- callbacks of the floors below --------------------------------------------------------------------------- */
-
-static void on_settings(void *userdata, const struct fact **ret_facts, size_t *ret_n) {
-        struct daemon *daemon = userdata;
-        size_t n = N_SETTINGS < FACTS_MAX ? N_SETTINGS : FACTS_MAX;
-
-        for (size_t i = 0; i < n; i++)
-                daemon->facts[i] = (struct fact){
-                        .name = SETTINGS[i].name,
-                        .value = setting_value(&SETTINGS[i], daemon->settings, daemon->fact_values[i]),
-                        .unit = SETTINGS[i].unit,
-                        .text = SETTINGS[i].prose,
-                };
-        *ret_facts = daemon->facts;
-        *ret_n = n;
-}
 
 static void on_stream_news(void *userdata, struct stream *stream) {
         struct daemon *daemon = userdata;
@@ -142,7 +124,7 @@ static void on_stop(void *userdata) {
 
 /* Has it been of no use for long, or can nobody find it any more? */
 static void look_at_idleness(struct daemon *daemon) {
-        uint64_t now_ns = clock_now_ns(), limit_ns = (uint64_t)daemon->settings->idle_timeout * 1000000000u;
+        uint64_t now_ns = clock_now_ns(), limit_ns = daemon->settings->idle_timeout * 1000000000u;
 
         if (daemon->server.n_sessions > 0)
                 daemon->connected_ns = now_ns;
@@ -172,65 +154,45 @@ static enum log_level log_level_of(const char *name) {
 }
 
 static int configure_catalog(struct daemon *daemon, struct why *why) {
-        const struct settings *settings = daemon->settings;
-        struct catalog_wish *wishes = calloc(settings->n_datasets ? settings->n_datasets : 1, sizeof(*wishes));
+        const struct config *config = daemon->config;
+        struct catalog_wish *wishes = calloc(config->n_datasets ? config->n_datasets : 1, sizeof(*wishes));
         int r;
 
         if (!wishes)
                 return why_errno(why, -ENOMEM, "datasets");
-        for (size_t i = 0; i < settings->n_datasets; i++)
-                wishes[i] = (struct catalog_wish){
-                        settings->datasets[i].name,    settings->datasets[i].path,
-                        settings->datasets[i].format,  settings->datasets[i].origin,
-                        &settings->datasets[i].groups, (uint32_t)settings->datasets[i].weight,
-                        settings->datasets[i].options, strcmp(settings->datasets[i].links, "follow") == 0
-                };
-        r = catalog_configure(&daemon->catalog, wishes, settings->n_datasets, why);
+        for (size_t i = 0; i < config->n_datasets; i++) {
+                const struct dataset_setting *dataset = &config->datasets[i];
+
+                wishes[i] = (struct catalog_wish){ .name = dataset->name,
+                                                   .path = dataset->path,
+                                                   .format = dataset->format,
+                                                   .origin = dataset->origin,
+                                                   .allow = &dataset->groups,
+                                                   .weight = (uint32_t)dataset->weight,
+                                                   .options = dataset->options,
+                                                   .follows_links = strcmp(dataset->links, "follow") == 0 };
+        }
+        r = catalog_configure(&daemon->catalog, wishes, config->n_datasets, why);
         free(wishes);
         return r;
 }
 
-/* Settings that need a restart keep their old value, so that status reports the value in use. */
-static void keep_fixed_settings(struct daemon *daemon, struct settings *next) {
-        for (size_t i = 0; i < N_SETTINGS; i++) {
-                char buffer[32], next_buffer[32];
-                const char *now = setting_value(&SETTINGS[i], daemon->settings, buffer);
-                const char *then = setting_value(&SETTINGS[i], next, next_buffer);
-
-                if (SETTINGS[i].reloads || strcmp(now, then) == 0)
-                        continue;
-                if (!(daemon->options.socket_is_fixed && strcmp(SETTINGS[i].name, "socket") == 0))
-                        log_warning("core", "%s: the new value \"%s\" takes a restart; \"%s\" stays in force",
-                                    SETTINGS[i].name, then, now);
-                setting_parse(&SETTINGS[i], next, now, NULL);
-        }
-}
-
 /* ---- applying settings ------------------------------------------------------------------------------------- */
-
-static struct pool_wish workers_wish(const struct settings *settings) {
-        struct pool_wish wish = { .n_workers = (uint32_t)settings->workers, .nice = (int)settings->nice };
-
-        cpu_share_parse(settings->cpu_ceiling, &wish.ceiling); /* cannot fail: settings hold only valid values */
-        return wish;
-}
 
 static void configure_workers(struct daemon *daemon) {
         struct pool *pool = pipeline_pool(daemon->pipeline);
-        struct pool_wish wish = workers_wish(daemon->settings);
         uint32_t n_before = pool_n_workers(pool);
         char text[POOL_TEXT_MAX];
         struct why why;
-        int r = pool_configure(pool, &wish, &why);
+        int r = pipeline_configure(daemon->pipeline, &why);
 
-        pipeline_set_nice(daemon->pipeline, wish.nice);
         if (r < 0)
                 log_error("workers", "%s; %u go on", why.text, pool_n_workers(pool));
         else if (r == POOL_NICE_STAYS)
                 log_warning("workers",
                             "nice: lowering it for running workers needs a privilege (RLIMIT_NICE) or a restart; "
-                            "they keep their value, new ones get nice %d",
-                            wish.nice);
+                            "they keep their value, new ones get nice %u",
+                            (unsigned)daemon->settings->nice);
         if (pool_n_workers(pool) != n_before)
                 log_info("workers", "%u -> %u: %s", n_before, pool_n_workers(pool), pool_text(pool, text));
 }
@@ -242,23 +204,27 @@ static int on_add_path(void *userdata, const struct path_wish *path, char ret_na
         return path_dataset_add(&daemon->catalog, path, ret_name, why);
 }
 
-static struct quotas quotas_of(const struct settings *settings) {
-        return (struct quotas){ .connections = (uint32_t)settings->user_connections,
-                                .jobs = (uint32_t)settings->user_jobs,
-                                .memory = (uint32_t)settings->user_memory };
+static void on_stays(void *userdata, const struct setting *setting, const char *now, const char *next) {
+        const struct daemon *daemon = userdata;
+
+        if (!(daemon->options.socket_is_fixed && strcmp(setting->name, "socket") == 0))
+                log_warning("core", "%s: the new value \"%s\" takes a restart; \"%s\" stays in force", setting->name,
+                            next, now);
 }
 
-static void take_settings(struct daemon *daemon, struct settings *next) {
+/* Puts what was read in force: settings are read where they are used, and what has to be done is done here. */
+static void take_config(struct daemon *daemon, struct config *next) {
+        struct dataset_setting *datasets = daemon->config->datasets;
+        size_t n_datasets = daemon->config->n_datasets;
         struct why why;
 
-        keep_fixed_settings(daemon, next);
-        settings_fini(daemon->settings);
-        *daemon->settings = *next;
-        log_set_level(log_level_of(next->log_level));
-        daemon->server.options.default_slots = (uint32_t)next->slots;
-        pipeline_set_outage_timeout(daemon->pipeline, (uint64_t)next->outage_timeout * 1000000000u);
-        daemon->server.options.quotas = quotas_of(next);
-        daemon->server.options.serves_paths = next->paths;
+        settings_reload(&daemon->config->settings, &next->settings, on_stays, daemon);
+        daemon->config->datasets = next->datasets;
+        daemon->config->n_datasets = next->n_datasets;
+        next->datasets = datasets;
+        next->n_datasets = n_datasets;
+        config_fini(next);
+        log_set_level(log_level_of(daemon->settings->log_level));
         configure_workers(daemon);
         if (configure_catalog(daemon, &why) < 0)
                 log_error("core", "%s", why.text);
@@ -282,9 +248,9 @@ static void reload_done(void *userdata) {
 
         daemon->reload.is_running = false;
         if (is_read && daemon->signalled)
-                settings_fini(&daemon->reload.next);
+                config_fini(&daemon->reload.next);
         else if (is_read)
-                take_settings(daemon, &daemon->reload.next);
+                take_config(daemon, &daemon->reload.next);
         else
                 log_error("config", "%s; the old configuration stays in force", daemon->reload.why.text);
         if (daemon->reload.again && !daemon->signalled)
@@ -364,23 +330,8 @@ static int start_events(struct daemon *daemon, struct why *why) {
 static int start_pipeline(struct daemon *daemon, struct why *why) {
         const struct settings *settings = daemon->settings;
         struct pipeline_options options = {
-                .workers = workers_wish(settings),
-                .n_tasks = (uint32_t)settings->read_depth,
-                .reader = settings->reader,
-                .page_cache = page_cache_parse(settings->page_cache),
-                .outage_timeout_ns = (uint64_t)settings->outage_timeout * 1000000000u,
-                .limits = {
-                        .max_pixels = settings->max_pixels,
-                        .max_step_pixels = settings->max_step_pixels,
-                        .max_scans = (uint32_t)settings->max_scans,
-                        .max_scratch_bytes = settings->memory_limit,
-                },
-                .decode_jpeg = strcmp(settings->decoder, "libjpeg") == 0 ? DECODE_JPEG_LIBJPEG : DECODE_JPEG_AUTO,
+                .settings = settings,
                 .cells = &daemon->cells,
-                .is_isolated = strcmp(settings->isolation, "process") == 0,
-                .isolation_timeout_ns = (uint64_t)settings->isolation_timeout * 1000000000u,
-                .huge_pages = strcmp(settings->huge_pages, "try") == 0 ? SEGMENT_TRY : SEGMENT_NO,
-                .lock = strcmp(settings->lock_memory, "try") == 0 ? SEGMENT_TRY : SEGMENT_NO,
                 .budget = &daemon->budget,
                 .broken = on_stream_news,
                 .desk_filled = on_stream_news,
@@ -433,13 +384,9 @@ static int start_server(struct daemon *daemon, struct why *why) {
                 .budget = &daemon->budget,
                 .tokenizers = daemon->tokenizers,
                 .plugins = daemon->plugins,
-                .default_slots = (uint32_t)daemon->settings->slots,
-                .quotas = quotas_of(daemon->settings),
-                .admins = &daemon->settings->admin_list,
+                .settings = daemon->settings,
                 .version = DLP_FULL_VERSION,
-                .settings = on_settings,
                 .is_private = daemon->options.private != NULL,
-                .serves_paths = daemon->settings->paths,
                 .add_path = on_add_path,
                 .stop = on_stop,
                 .userdata = daemon,
@@ -605,8 +552,10 @@ static void check_authority(const struct daemon *daemon) {
                 "root cannot be told from root of a container, and both are plain users");
 }
 
-int daemon_run(struct settings *settings, const struct daemon_options *options) {
+int daemon_run(struct config *config, const struct daemon_options *options) {
+        const struct settings *settings = &config->settings;
         struct daemon daemon = {
+                .config = config,
                 .settings = settings,
                 .options = *options,
                 .connected_ns = clock_now_ns(),
@@ -632,9 +581,9 @@ int daemon_run(struct settings *settings, const struct daemon_options *options) 
                 return EX_UNAVAILABLE;
         }
         log_info("core", "dataloaderd %s serves %zu datasets socket=%s workers=%u memory_limit=%s reader=%s",
-                 DLP_FULL_VERSION, settings->n_datasets, settings->socket, pipeline_n_workers(daemon.pipeline),
+                 DLP_FULL_VERSION, config->n_datasets, settings->socket, pipeline_n_workers(daemon.pipeline),
                  format_bytes(limit, settings->memory_limit), pipeline_reader_report(daemon.pipeline)->backend);
-        sd_notifyf(0, "READY=1\nSTATUS=Serving %zu datasets", settings->n_datasets);
+        sd_notifyf(0, "READY=1\nSTATUS=Serving %zu datasets", config->n_datasets);
         if (options->private)
                 private_ready(options->private);
 

@@ -3,8 +3,7 @@
 
 #include <stdbool.h>
 
-#include "daemon/core/settings.h"
-
+struct config;
 struct private_daemon;
 
 struct daemon_options {
@@ -13,6 +12,6 @@ struct daemon_options {
         struct private_daemon *private; /* core/core_private.h; NULL: it was not started by its users */
 };
 
-/* Serves until it is told to end. `settings` are taken over. Returns an exit code (sysexits.h): 0 ended on request,
- * EX_UNAVAILABLE, EX_OSERR. It has logged the reason. */
-int daemon_run(struct settings *settings, const struct daemon_options *options);
+/* Serves until it is told to end. `config` stays the caller's, and is changed by a reload. Returns an exit code
+ * (sysexits.h): 0 ended on request, EX_UNAVAILABLE, EX_OSERR. It has logged the reason. */
+int daemon_run(struct config *config, const struct daemon_options *options);

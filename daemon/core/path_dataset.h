@@ -1,7 +1,7 @@
 /* core/path_dataset.h: a dataset that an attach names by its path: the keys of a dataset section that make sense for it. */
 #pragma once
 
-#include "daemon/core/settings.h"
+#include "daemon/core/dataset_settings.h"
 #include "daemon/ctl/ctl_server.h"
 
 /* Reads the options ("KEY=VALUE"), which are those of a section of the configuration except for the ones of staging,

@@ -22,12 +22,6 @@
 struct event;
 struct event_base;
 
-/* A line of `dlctl status`, made by core, which knows the settings and the life cycle. Texts stay valid while the
- * server runs. */
-struct fact {
-        const char *name, *value, *unit, *text;
-};
-
 /* A dataset that a client names by its path. */
 struct path_wish {
         const char *path;
@@ -42,16 +36,12 @@ struct server_options {
         struct catalog *catalog;
         struct background *background;
         struct budget *budget;
-        struct tokenizers *tokenizers; /* that pipelines can name, */
-        struct plugins *plugins;       /* and these */
-        uint32_t default_slots;
-        struct quotas quotas;
-        const struct admins *admins; /* the caller's, who may change them between two events */
+        struct tokenizers *tokenizers;   /* that pipelines can name, */
+        struct plugins *plugins;         /* and these */
+        const struct settings *settings; /* in force; a reload changes them between two events */
         const char *version;
-        void (*settings)(void *userdata, const struct fact **ret_facts, size_t *ret_n); /* the current values */
 
-        bool is_private;   /* its user's own processes started it */
-        bool serves_paths; /* to its own user and root: the catalog may get entries for their paths */
+        bool is_private; /* its user's own processes started it */
 
         /* Makes an entry of the catalog for a path, or finds it. -EINVAL and others, with a sentence. */
         int (*add_path)(void *userdata, const struct path_wish *wish, char ret_name[DLP_DATASET_MAX], struct why *why);

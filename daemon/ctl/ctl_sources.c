@@ -54,8 +54,8 @@ static bool is_numbers(const Dlp__Source *source) {
 }
 
 static int refuse_paths(const struct session *session, bool is_object, struct why *why) {
-        const char *whom = session->server->options.serves_paths ? "paths and Dataset objects to its own user only"
-                                                                 : "the datasets of its configuration only";
+        const char *whom = session->server->options.settings->paths ? "paths and Dataset objects to its own user only"
+                                                                    : "the datasets of its configuration only";
 
         return why_set(why, -EPERM,
                        "dataset: this daemon serves %s; without DATALOADERD_SOCKET and the socket option, %s is served "

@@ -49,13 +49,12 @@ static void facts_add_number(struct facts *facts, const char *name, uint64_t val
         facts_add(facts, name, digits, unit, text);
 }
 
-static void add_settings(struct facts *facts, struct server *server) {
-        const struct fact *settings;
-        size_t n;
+static void add_settings(struct facts *facts, const struct settings *settings) {
+        char value[32];
 
-        server->options.settings(server->options.userdata, &settings, &n);
-        for (size_t i = 0; i < n; i++)
-                facts_add(facts, settings[i].name, settings[i].value, settings[i].unit, settings[i].text);
+        for (size_t i = 0; i < N_SETTINGS; i++)
+                facts_add(facts, SETTINGS[i].name, setting_value(&SETTINGS[i], settings, value),
+                          SETTINGS[i].unit ? SETTINGS[i].unit : "", SETTINGS[i].prose);
 }
 
 /* The word in brackets: the kernel's current mode of huge pages for shared memory. */
@@ -216,7 +215,7 @@ void handle_status(struct session *session, const Dlp__Request *request) {
 
         held_look(pipeline_held(server->options.pipeline)); /* so that the reply shows the current state */
         settings.n = obtained.n = counters.n = staging.n = plugins.n = 0;
-        add_settings(&settings, server);
+        add_settings(&settings, server->options.settings);
         add_obtained(&obtained, server);
         add_counters(&counters, server);
         ctl_status_add_staging(&staging, session);

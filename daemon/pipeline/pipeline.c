@@ -30,6 +30,8 @@
 
 struct pipeline {
         struct pipeline_options options;
+        struct decode_limits limits;
+        enum decode_jpeg decode_jpeg;
         struct counters counters; /* the planner's */
         struct counters sum;      /* main thread: with the workers' */
         struct order_tables *tables;
@@ -44,7 +46,8 @@ struct pipeline {
         _Alignas(64) struct planner planner;
         _Alignas(64) struct pool pool;
         struct task *tasks;
-        uint32_t n_tasks; /* options.n_tasks, and the spare ones */
+        uint32_t n_depth; /* samples under way normally: read_depth, or fewer if memory_limit is small */
+        uint32_t n_tasks; /* these, and the spare ones */
         uint8_t *buffers;
         uint64_t buffers_bytes, charged_bytes;
         uint64_t scratch_bytes;      /* of all workers together: their own scratch */
@@ -161,8 +164,8 @@ static int start_reader(struct pipeline *pipeline, struct why *why) {
                 .depth = pipeline->n_tasks,
                 .buffers = pipeline->buffers,
                 .buffer_bytes = TASK_BUFFER_BYTES,
-                .n_buffers = pipeline->options.n_tasks,
-                .backend = pipeline->options.reader,
+                .n_buffers = pipeline->n_depth,
+                .backend = pipeline->options.settings->reader,
                 .n_threads = READER_THREADS,
                 .done = pipeline_on_read,
         };
@@ -176,12 +179,11 @@ static int start_planner(struct pipeline *pipeline, struct why *why) {
                 .tables = pipeline->tables,
                 .ready = &pipeline->ready,
                 .budget = pipeline->options.budget,
-                .page_cache = pipeline->options.page_cache,
-                .outage_timeout_ns = pipeline->options.outage_timeout_ns,
+                .settings = pipeline->options.settings,
                 .counters = &pipeline->counters,
                 .tasks = pipeline->tasks,
                 .n_tasks = pipeline->n_tasks,
-                .n_depth = pipeline->options.n_tasks,
+                .n_depth = pipeline->n_depth,
                 .freed = on_stream_freed,
                 .broken = on_stream_broken,
                 .desk_filled = on_desk_filled,
@@ -201,8 +203,9 @@ static int pipeline_start_workers(struct pipeline *pipeline, struct why *why) {
                 .planner = &pipeline->planner,
                 .budget = pipeline->options.budget,
                 .scratch = &pipeline->scratch,
-                .limits = pipeline->options.limits,
-                .decode_jpeg = pipeline->options.decode_jpeg,
+                .settings = pipeline->options.settings,
+                .limits = pipeline->limits,
+                .decode_jpeg = pipeline->decode_jpeg,
                 .cells = pipeline->options.cells,
                 .isolation = pipeline->isolation_made ? &pipeline->isolation : NULL,
                 .scratch_bytes = pipeline->scratch_bytes,
@@ -210,22 +213,21 @@ static int pipeline_start_workers(struct pipeline *pipeline, struct why *why) {
         int r;
 
         pool_init(&pipeline->pool, &options);
-        r = pool_configure(&pipeline->pool, &pipeline->options.workers, why);
-        pipeline_set_nice(pipeline, pipeline->options.workers.nice);
+        r = pipeline_configure(pipeline, why);
         return r < 0 ? r : 0; /* threads that start later may have any nice value */
 }
 
 static int start_isolation(struct pipeline *pipeline, struct why *why) {
         struct isolation_options options = {
                 .cells = pipeline->options.cells,
-                .timeout_ns = pipeline->options.isolation_timeout_ns,
-                .limits = pipeline->options.limits,
-                .decode_jpeg = pipeline->options.decode_jpeg,
+                .timeout_ns = pipeline->options.settings->isolation_timeout * 1000000000u,
+                .limits = pipeline->limits,
+                .decode_jpeg = pipeline->decode_jpeg,
                 .most_bytes = pipeline->scratch_pool_bytes,
         };
         int r;
 
-        if (!pipeline->options.is_isolated)
+        if (strcmp(pipeline->options.settings->isolation, "process") != 0)
                 return 0;
         r = isolation_init(&pipeline->isolation, &options, why);
         pipeline->isolation_made = r == 0;
@@ -276,28 +278,34 @@ static int pipeline_start_floors(struct pipeline *pipeline, struct why *why) {
  * (pipeline/jobs/shares.h) a sixteenth, the workers' own scratch an eighth, and the pool for large pictures a quarter.
  * The rest is for the rings. */
 static void fit_into_budget(struct pipeline *pipeline) {
-        struct pipeline_options *options = &pipeline->options;
-        uint64_t limit = options->budget->limit_bytes;
+        uint64_t limit = pipeline->options.budget->limit_bytes, n_depth = pipeline->options.settings->read_depth;
         uint64_t n_tasks = limit / 4 / (TASK_BUFFER_BYTES + sizeof(struct task)), n_spare;
 
-        if (n_tasks < options->n_tasks)
-                options->n_tasks = n_tasks < TASKS_MIN ? TASKS_MIN : (uint32_t)n_tasks;
+        if (n_tasks < n_depth)
+                n_depth = n_tasks < TASKS_MIN ? TASKS_MIN : n_tasks;
         n_spare = limit / 16 / (TASK_BUFFER_BYTES + sizeof(struct task));
-        if (n_spare > (uint64_t)options->n_tasks * SPARE_TASKS)
-                n_spare = (uint64_t)options->n_tasks * SPARE_TASKS;
-        pipeline->n_tasks = options->n_tasks + (uint32_t)n_spare;
+        if (n_spare > n_depth * SPARE_TASKS)
+                n_spare = n_depth * SPARE_TASKS;
+        pipeline->n_depth = (uint32_t)n_depth;
+        pipeline->n_tasks = (uint32_t)(n_depth + n_spare);
         pipeline->scratch_bytes = limit / 8;
         pipeline->scratch_pool_bytes = limit / 4 < SCRATCH_POOL_MAX ? limit / 4 : SCRATCH_POOL_MAX;
 }
 
 int pipeline_start(const struct pipeline_options *options, struct pipeline **ret_pipeline, struct why *why) {
         struct pipeline *pipeline = aligned_alloc(_Alignof(struct pipeline), sizeof(*pipeline));
+        const struct settings *settings = options->settings;
         int r;
 
         if (!pipeline)
                 return why_errno(why, -ENOMEM, "pipeline");
         memset(pipeline, 0, sizeof(*pipeline));
         pipeline->options = *options;
+        pipeline->limits = (struct decode_limits){ .max_pixels = settings->max_pixels,
+                                                   .max_step_pixels = settings->max_step_pixels,
+                                                   .max_scans = (uint32_t)settings->max_scans,
+                                                   .max_scratch_bytes = settings->memory_limit };
+        pipeline->decode_jpeg = strcmp(settings->decoder, "libjpeg") == 0 ? DECODE_JPEG_LIBJPEG : DECODE_JPEG_AUTO;
         held_list_init(&pipeline->held);
         fit_into_budget(pipeline);
         r = pipeline_start_floors(pipeline, why);
@@ -372,17 +380,18 @@ static uint32_t count_coming(struct pipeline *pipeline, uint32_t *ret_n_held) {
 
 int pipeline_make_stream(struct pipeline *pipeline, const struct stream_options *options, struct stream **ret_stream,
                          struct why *why) {
+        const struct settings *settings = pipeline->options.settings;
         struct stream_memory memory = {
                 .ready = &pipeline->ready,
                 .budget = options->budget ? options->budget : pipeline->options.budget,
                 .held = &pipeline->held,
                 .tables = pipeline->tables,
-                .huge_pages = pipeline->options.huge_pages,
-                .lock = pipeline->options.lock,
+                .huge_pages = strcmp(settings->huge_pages, "try") == 0 ? SEGMENT_TRY : SEGMENT_NO,
+                .lock = strcmp(settings->lock_memory, "try") == 0 ? SEGMENT_TRY : SEGMENT_NO,
                 .isolation = pipeline->isolation_made ? &pipeline->isolation : NULL,
                 .n_threads = pipeline_n_workers(pipeline),
-                .max_pixels = pipeline->options.limits.max_pixels,
-                .max_step_pixels = pipeline->options.limits.max_step_pixels,
+                .max_pixels = settings->max_pixels,
+                .max_step_pixels = settings->max_step_pixels,
                 .large_bytes = pipeline->scratch_pool_bytes,
         };
         uint64_t began_ns = clock_now_ns(), removing_ns = began_ns;
@@ -453,17 +462,16 @@ void pipeline_remove(struct pipeline *pipeline, struct stream *stream) {
         planner_command(&pipeline->planner, stream, STREAM_REMOVE);
 }
 
-void pipeline_set_outage_timeout(struct pipeline *pipeline, uint64_t timeout_ns) {
-        atomic_store_explicit(&pipeline->planner.outage_timeout_ns, timeout_ns, memory_order_relaxed);
-}
-
 struct held_list *pipeline_held(struct pipeline *pipeline) {
         return &pipeline->held;
 }
 
-void pipeline_set_nice(struct pipeline *pipeline, int nice) {
+int pipeline_configure(struct pipeline *pipeline, struct why *why) {
+        int nice = (int)pipeline->options.settings->nice;
+
         order_tables_set_nice(pipeline->tables, nice);
         errands_set_nice(nice);
+        return pool_configure(&pipeline->pool, why);
 }
 
 struct pool *pipeline_pool(struct pipeline *pipeline) {
@@ -488,7 +496,7 @@ const struct reader_report *pipeline_reader_report(const struct pipeline *pipeli
 }
 
 uint32_t pipeline_n_tasks(const struct pipeline *pipeline) {
-        return pipeline->options.n_tasks;
+        return pipeline->n_depth;
 }
 
 void pipeline_memory(const struct pipeline *pipeline, struct pipeline_memory *ret_memory) {

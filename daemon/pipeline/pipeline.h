@@ -13,9 +13,8 @@
 #include <stdint.h>
 
 #include "daemon/base/budget.h"
-#include "daemon/decode/decode.h"
+#include "daemon/base/settings.h"
 #include "daemon/pipeline/counters.h"
-#include "daemon/pipeline/memory/page_cache.h"
 #include "daemon/pipeline/pool.h"
 #include "daemon/pipeline/stream.h"
 
@@ -23,17 +22,8 @@ struct pipeline;
 struct reader_report;
 
 struct pipeline_options {
-        struct pool_wish workers;
-        uint32_t n_tasks;   /* samples under way: the reader's depth */
-        const char *reader; /* "auto", "io_uring", "threads" */
-        enum page_cache page_cache;
-        uint64_t outage_timeout_ns; /* how long a job waits for a dataset that cannot be read; 0: no limit */
-        struct decode_limits limits;
-        enum decode_jpeg decode_jpeg;
-        bool is_isolated;              /* strangers' bytes are decoded in processes (pipeline/isolation/isolation.h) */
-        struct cells *cells;           /* all processes of the daemon, also those of others; NULL: there are none */
-        uint64_t isolation_timeout_ns; /* how long such a process may take for a sample */
-        enum segment_wish huge_pages, lock;
+        const struct settings *settings; /* in force, for as long as it runs */
+        struct cells *cells;             /* all processes of the daemon, also those of others; NULL: there are none */
         struct budget *budget;
         void (*broken)(void *userdata,
                        struct stream *stream); /* planner thread: the stream's client wrote an impossible value */
@@ -75,17 +65,15 @@ void pipeline_drain(struct pipeline *pipeline,
                     struct stream *stream); /* completes the batches that are begun, begins no more */
 void pipeline_remove(struct pipeline *pipeline, struct stream *stream);
 
-/* It also counts for samples that are waiting already. Any thread. */
-void pipeline_set_outage_timeout(struct pipeline *pipeline, uint64_t timeout_ns);
-
 /* Memory that clients hold after they have left; the caller checks it now and then. */
 struct held_list *pipeline_held(struct pipeline *pipeline);
 
-/* The pool of workers, for pool_configure() and the like. Main thread. */
+/* The pool of workers. Main thread. */
 struct pool *pipeline_pool(struct pipeline *pipeline);
 
-/* The nice value of the threads that make orders. Any thread. */
-void pipeline_set_nice(struct pipeline *pipeline, int nice);
+/* After a reload: as many workers as the settings say, and their nice value and that of the threads that make orders.
+ * Returns as pool_configure(). Main thread. */
+int pipeline_configure(struct pipeline *pipeline, struct why *why);
 
 /* All counters so far, summed up for this call; valid until the next call. Main thread. */
 struct counters *pipeline_counters(struct pipeline *pipeline);

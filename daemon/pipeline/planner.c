@@ -137,8 +137,8 @@ static void stream_choose_cache(struct planner *planner, struct stream *stream) 
 
         if (index->n_shards == 0)
                 return;
-        stream->past_cache = page_cache_is_bypassed(planner->options.page_cache, index->total_bytes, memory_available(),
-                                                    &why);
+        stream->past_cache = page_cache_is_bypassed(planner->options.settings->page_cache, index->total_bytes,
+                                                    memory_available(), &why);
         if (stream->rank == 0)
                 log_user_info(stream->job->uid, "reader", "dataset %s is read %s the page cache: %s job=%s",
                               stream->dataset->name, stream->past_cache ? "past" : "through", why.text,
@@ -394,7 +394,6 @@ int planner_start(struct planner *planner, const struct planner_options *options
 
         planner->options = *options;
         planner->making_ns = MAKING_GUESS_NS;
-        atomic_store_explicit(&planner->outage_timeout_ns, options->outage_timeout_ns, memory_order_relaxed);
         shares_init(&planner->shares, options->n_depth, options->n_tasks);
         STAILQ_INIT(&planner->free_tasks);
         STAILQ_INIT(&planner->retries);

@@ -13,6 +13,7 @@
 #include "daemon/base/base_trace.h"
 #include "daemon/base/budget.h"
 #include "daemon/base/fair_queue.h"
+#include "daemon/base/settings.h"
 #include "daemon/pipeline/counters.h"
 #include "daemon/pipeline/jobs/shares.h"
 #include "daemon/pipeline/memory/page_cache.h"
@@ -23,8 +24,7 @@ struct planner_options {
         struct order_tables *tables;
         struct fair_queue *ready; /* to the workers; a sample that cannot be read goes there at once */
         struct budget *budget;
-        enum page_cache page_cache;
-        uint64_t outage_timeout_ns;
+        const struct settings *settings; /* in force */
         struct counters *counters;
         struct task *tasks;
         uint32_t n_tasks;
@@ -63,9 +63,8 @@ struct planner {
 
         _Alignas(64) pthread_mutex_t lock; /* guards what follows; a leaf */
         TAILQ_HEAD(, stream) commands;
-        _Atomic uint64_t outage_timeout_ns; /* how long a sample waits before its job ends; 0: no limit */
-        struct tasks returned;              /* finished; from workers */
-        struct tasks again;                 /* to be read again; from workers */
+        struct tasks returned; /* finished; from workers */
+        struct tasks again;    /* to be read again; from workers */
         uint32_t n_returned;
         uint32_t wake_at; /* wake the planner when this number has returned; 0 = it does not wait for them */
 

@@ -17,6 +17,7 @@ void pool_init(struct pool *pool, const struct pool_options *options) {
                 .decode_jpeg = options->decode_jpeg,
                 .isolation = options->isolation,
         };
+        pool->settings = options->settings;
         pool->cells = options->cells;
         pool->scratch_bytes = options->scratch_bytes;
         pace_init(&pool->pace);
@@ -101,11 +102,11 @@ uint32_t pool_n_workers(const struct pool *pool) {
 }
 
 uint32_t pool_n_asked(const struct pool *pool) {
-        return pool->wish.n_workers;
+        return pool->n_asked;
 }
 
 uint64_t pool_cpus_milli(const struct pool *pool) {
-        uint64_t milli = cpus_milli(&pool->cpus), ceiling = cpu_share_milli(&pool->wish.ceiling, &pool->cpus);
+        uint64_t milli = cpus_milli(&pool->cpus), ceiling = cpu_share_milli(&pool->ceiling, &pool->cpus);
 
         return ceiling > 0 && ceiling < milli ? ceiling : milli;
 }
@@ -147,17 +148,18 @@ static int pool_follow(struct pool *pool, uint32_t n_workers, struct why *why) {
         return pool_resize(pool, n > WORKERS_MAX ? WORKERS_MAX : n, why);
 }
 
-int pool_configure(struct pool *pool, const struct pool_wish *wish, struct why *why) {
+int pool_configure(struct pool *pool, struct why *why) {
+        uint32_t n_workers = (uint32_t)pool->settings->workers, nice = (uint32_t)pool->settings->nice;
         int nice_result, r;
 
-        nice_result = wish->nice == pool->wish.nice ? 0 : pool_set_nice(pool, wish->nice);
-        r = pool_follow(pool, wish->n_workers, why);
-        pace_set(&pool->pace, cpu_share_milli(&wish->ceiling, &pool->cpus));
-        pool->wish.nice = wish->nice;
-        pool->wish.ceiling = wish->ceiling;
+        nice_result = nice == pool->nice ? 0 : pool_set_nice(pool, (int)nice);
+        cpu_share_parse(pool->settings->cpu_ceiling, &pool->ceiling); /* cannot fail: settings hold only valid values */
+        r = pool_follow(pool, n_workers, why);
+        pace_set(&pool->pace, cpu_share_milli(&pool->ceiling, &pool->cpus));
+        pool->nice = nice;
         if (r < 0)
                 return r;
-        pool->wish.n_workers = wish->n_workers;
+        pool->n_asked = n_workers;
         pool->is_by_hand = false;
         return nice_result;
 }
@@ -167,20 +169,20 @@ int pool_set_workers(struct pool *pool, uint32_t n_workers, struct why *why) {
 
         if (r < 0)
                 return r;
-        pool->wish.n_workers = n_workers;
+        pool->n_asked = n_workers;
         pool->is_by_hand = true;
         return 0;
 }
 
 const char *pool_text(const struct pool *pool, char text[POOL_TEXT_MAX]) {
         char cpus[CPUS_TEXT_MAX], ceiling[48] = "", nice[24] = "";
-        uint64_t milli = cpu_share_milli(&pool->wish.ceiling, &pool->cpus);
+        uint64_t milli = cpu_share_milli(&pool->ceiling, &pool->cpus);
 
         if (milli > 0)
                 snprintf(ceiling, sizeof(ceiling), "; ceiling %g CPUs", (double)milli / CPU_MILLI);
-        if (pool->wish.nice > 0)
-                snprintf(nice, sizeof(nice), "; nice %d", pool->wish.nice);
-        snprintf(text, POOL_TEXT_MAX, "%s%s: %s%s%s", pool->wish.n_workers > 0 ? "a fixed number" : "as many as CPUs",
+        if (pool->nice > 0)
+                snprintf(nice, sizeof(nice), "; nice %u", pool->nice);
+        snprintf(text, POOL_TEXT_MAX, "%s%s: %s%s%s", pool->n_asked > 0 ? "a fixed number" : "as many as CPUs",
                  pool->is_by_hand ? ", asked for at run time" : "", cpus_text(&pool->cpus, cpus), ceiling, nice);
         return text;
 }

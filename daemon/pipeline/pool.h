@@ -11,25 +11,19 @@
 #include <stdint.h>
 
 #include "daemon/base/machine/cpus.h"
+#include "daemon/base/settings.h"
 #include "daemon/base/work/pace.h"
 #include "daemon/pipeline/counters.h"
 #include "daemon/pipeline/worker.h"
 
-#define WORKERS_MAX   4096u
 #define POOL_TEXT_MAX 320u
 
 enum {
         POOL_NICE_STAYS = 1
 };
 
-/* What is asked for. */
-struct pool_wish {
-        uint32_t n_workers; /* 0: as many as there are CPUs for us */
-        int nice;           /* 0 to 19 */
-        struct cpu_share ceiling;
-};
-
 struct pool_options {
+        const struct settings *settings; /* in force: workers, nice and cpu_ceiling */
         struct fair_queue *ready;
         struct planner *planner;
         struct budget *budget;
@@ -45,9 +39,12 @@ struct pool {
         struct worker_options options; /* for workers that begin */
         struct cells *cells;
         uint64_t scratch_bytes; /* of all together, at most */
-        struct pool_wish wish;
-        bool is_by_hand;  /* wish.n_workers is not the configuration's */
-        struct cpus cpus; /* as found when the wish was made */
+        const struct settings *settings;
+        uint32_t n_asked;         /* 0: as many as there are CPUs for us */
+        bool is_by_hand;          /* that is not the configuration's */
+        uint32_t nice;            /* as configured last, */
+        struct cpu_share ceiling; /* and this */
+        struct cpus cpus;         /* as found when the number was set */
         struct pace pace;
         _Atomic uint32_t n_workers;          /* without those that are to end */
         struct counters left;                /* the counters of workers that have ended */
@@ -60,11 +57,11 @@ void pool_init(struct pool *pool, const struct pool_options *options);
 /* Stops the queue, waits for the workers' samples, joins. Once; takes a zeroed pool. */
 void pool_stop(struct pool *pool);
 
-/* Applies the configuration's wish, at the start and after each reload; counts the CPUs anew. Does not wait for workers
+/* Applies the settings, at the start and after each reload; counts the CPUs anew. Does not wait for workers
  * that are to end: their samples may take a while. Returns 0; POOL_NICE_STAYS if running workers may not lower their
  * nice value (new ones have it); -ENOMEM with the numbers or -EAGAIN (too many threads): then their number is
  * unchanged. */
-int pool_configure(struct pool *pool, const struct pool_wish *wish, struct why *why);
+int pool_configure(struct pool *pool, struct why *why);
 
 /* Another number by hand, until the configuration is read again. -EINVAL above WORKERS_MAX; errors as above. */
 int pool_set_workers(struct pool *pool, uint32_t n_workers, struct why *why);

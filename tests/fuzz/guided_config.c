@@ -22,19 +22,19 @@ static void check(const struct setting *rows, size_t n_rows, const void *fields)
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
-        struct settings settings;
+        struct config config;
         struct why why = { 0 };
         char path[PATH_MAX];
 
         folder_write("configuration", data, n_bytes);
-        if (config_read(folder_path("configuration", path), &settings, &why) < 0) {
+        if (config_read(folder_path("configuration", path), &config, &why) < 0) {
                 if (!why.text[0])
                         abort();
                 return 0;
         }
-        check(SETTINGS, N_SETTINGS, &settings);
-        for (size_t i = 0; i < settings.n_datasets; i++)
-                check(DATASET_SETTINGS, N_DATASET_SETTINGS, &settings.datasets[i]);
-        settings_fini(&settings);
+        check(SETTINGS, N_SETTINGS, &config.settings);
+        for (size_t i = 0; i < config.n_datasets; i++)
+                check(DATASET_SETTINGS, N_DATASET_SETTINGS, &config.datasets[i]);
+        config_fini(&config);
         return 0;
 }

@@ -79,13 +79,6 @@ static void on_stream_news(void *userdata, struct stream *stream) {
         server_on_news(&((struct inside *)userdata)->server, stream);
 }
 
-static void on_settings(void *userdata, const struct fact **ret_facts, size_t *ret_n) {
-        static const struct fact FACT = { "workers", "2", "", "how many threads make batches" };
-
-        *ret_facts = &FACT;
-        *ret_n = 1;
-}
-
 static void start_events(struct inside *inside) {
         inside->base = event_base_new();
         if (!inside->base || background_new(&inside->background) < 0)
@@ -123,12 +116,25 @@ static void start_datasets(struct inside *inside) {
         give_up("the datasets were not opened");
 }
 
+static void configure(struct inside *inside) {
+        struct settings *settings = &inside->settings;
+        struct why why;
+
+        settings->workers = N_WORKERS;
+        settings->read_depth = 16;
+        settings->reader = strdup("threads");
+        settings->max_pixels = 1 << 16;
+        settings->max_scans = 20;
+        settings->memory_limit = 4 << 20; /* of a decoder's scratch */
+        settings->huge_pages = strdup("no");
+        settings->lock_memory = strdup("no");
+        if (settings_complete(settings, &why) < 0)
+                give_up(why.text);
+}
+
 static void start_pipeline(struct inside *inside) {
         struct pipeline_options options = {
-                .workers = { .n_workers = N_WORKERS },
-                .n_tasks = 16,
-                .reader = "threads",
-                .limits = { .max_pixels = 1 << 16, .max_scans = 20, .max_scratch_bytes = 4 << 20 },
+                .settings = &inside->settings,
                 .budget = &inside->budget,
                 .broken = on_stream_news,
                 .desk_filled = on_stream_news,
@@ -159,9 +165,8 @@ static void start_server(struct inside *inside) {
                 .catalog = &inside->catalog,
                 .background = inside->background,
                 .budget = &inside->budget,
-                .default_slots = 4,
+                .settings = &inside->settings,
                 .version = "0.1.0",
-                .settings = on_settings,
                 .userdata = inside,
         };
         struct why why;
@@ -180,6 +185,7 @@ void inside_start(struct inside *inside) {
         start_events(inside);
         numa_start();
         start_datasets(inside);
+        configure(inside);
         start_pipeline(inside);
         start_server(inside);
         inside->idle_bytes = budget_used(&inside->budget);

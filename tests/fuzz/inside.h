@@ -1,4 +1,4 @@
-/* tests/fuzz/inside.h: a daemon within the process of a fuzzer: all of core/daemon.c but signals, settings and the wait
+/* tests/fuzz/inside.h: a daemon within the process of a fuzzer: all of core/daemon.c but signals, the configuration and the wait
  * for events, which the caller steps. Its pipeline has its threads as ever.
  *
  * Datasets: "files" (12 of them, 2 classes), "pictures" (9, of which 3 are damaged), "gone" (its folder is missing). */
@@ -14,6 +14,7 @@ struct inside {
         struct event_base *base;
         struct event *background_event;
         struct background *background;
+        struct settings settings;
         struct budget budget;
         struct catalog catalog;
         struct pipeline *pipeline;

@@ -129,16 +129,27 @@ static void open_dataset(struct serving *serving) {
         ck_assert_uint_eq(dataset_source(serving->dataset->dataset)->n_samples, serving->options.n_samples);
 }
 
+static void configure(struct serving *serving) {
+        const struct serving_options *options = &serving->options;
+        struct settings *settings = &serving->settings;
+        struct why why;
+
+        settings->workers = options->n_workers ? options->n_workers : 2;
+        settings->read_depth = options->n_tasks ? options->n_tasks : 16;
+        settings->reader = options->reader ? strdup(options->reader) : NULL;
+        settings->outage_timeout = options->outage_timeout ? options->outage_timeout : 1000000000;
+        settings->isolation = options->is_isolated ? strdup("process") : NULL;
+        settings->isolation_timeout = 1;
+        settings->memory_limit = serving->budget.limit_bytes;
+        settings->huge_pages = strdup("no");
+        settings->lock_memory = strdup("no");
+        ck_assert_int_eq(settings_fill(SETTINGS, N_SETTINGS, settings, &why), 0);
+}
+
 void serving_start(struct serving *serving, const struct serving_options *options) {
         struct pipeline_options pipeline_options = {
-                .workers = { .n_workers = options->n_workers ? options->n_workers : 2 },
-                .n_tasks = options->n_tasks ? options->n_tasks : 16,
-                .reader = options->reader ? options->reader : "auto",
-                .outage_timeout_ns = options->outage_timeout_ns,
-                .limits = DECODE_LIMITS_DEFAULT,
+                .settings = &serving->settings,
                 .cells = &serving->cells,
-                .is_isolated = options->is_isolated,
-                .isolation_timeout_ns = options->isolation_timeout_ns,
                 .budget = &serving->budget,
                 .broken = on_broken,
                 .userdata = serving,
@@ -147,6 +158,7 @@ void serving_start(struct serving *serving, const struct serving_options *option
 
         *serving = (struct serving){ .options = *options };
         serving->budget.limit_bytes = options->memory_limit ? options->memory_limit : 1ull << 30;
+        configure(serving);
         cells_init(&serving->cells, "/proc/self/exe");
         LIST_INIT(&serving->jobs);
         LIST_INIT(&serving->users);
@@ -180,6 +192,7 @@ void serving_stop(struct serving *serving) {
         catalog_fini(&serving->catalog);
         background_free(serving->background);
         users_fini(&serving->users);
+        settings_fini(&serving->settings);
         tree_remove(&serving->tree);
 }
 

@@ -18,17 +18,17 @@
 struct serving_options {
         uint32_t n_samples, n_classes;
         uint32_t n_workers, n_tasks;
-        uint64_t outage_timeout_ns; /* 0: without end */
-        uint64_t memory_limit;      /* bytes; 0: a GiB */
-        bool is_isolated;           /* the program itself becomes the decoders' processes: cell_inside() */
-        uint64_t isolation_timeout_ns;
-        const char *reader;                                                      /* NULL: "auto" */
+        uint32_t outage_timeout; /* seconds; 0: without end */
+        uint64_t memory_limit;   /* bytes; 0: a GiB */
+        bool is_isolated;        /* the program itself becomes the decoders' processes: cell_inside(); a second each */
+        const char *reader;      /* NULL: "auto" */
         void (*spoil)(struct serving_options *options, const struct tree *tree); /* before the index is made */
 };
 
 struct serving {
         struct serving_options options;
         struct tree tree; /* photos/CLASS/NUMBER.png, index/ */
+        struct settings settings;
         struct budget budget;
         struct cells cells;
         struct background *background;

@@ -270,10 +270,8 @@ START_TEST(a_process_that_was_taken_over_spoils_its_sample_and_nothing_else) {
         struct taken taken;
         struct rank rank;
 
-        serving_start(&serving, &(struct serving_options){ .n_samples = N_SAMPLES,
-                                                           .n_classes = 1,
-                                                           .is_isolated = true,
-                                                           .isolation_timeout_ns = 1000000000u });
+        serving_start(&serving,
+                      &(struct serving_options){ .n_samples = N_SAMPLES, .n_classes = 1, .is_isolated = true });
         rank_attach(&rank, &serving, &options);
         for (uint64_t step = 0; step < rank.stream->whole.n_batches; step++) {
                 ck_assert(rank_next(&rank, SOON_MS, &taken));

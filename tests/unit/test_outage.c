@@ -58,11 +58,11 @@ static void bring_back(void) {
         rename_classes("away", "photos");
 }
 
-static void start(const char *reader, uint64_t outage_timeout_ns) {
+static void start(const char *reader, uint32_t outage_timeout) {
         serving_start(&serving, &(struct serving_options){ .n_samples = N_SAMPLES,
                                                            .n_classes = N_CLASSES,
                                                            .reader = reader,
-                                                           .outage_timeout_ns = outage_timeout_ns });
+                                                           .outage_timeout = outage_timeout });
         tree_dir(&serving.tree, "away");
 }
 
@@ -141,7 +141,7 @@ START_TEST(what_lasts_longer_than_outage_timeout_ends_the_job_with_the_reason) {
         struct taken taken;
         struct rank rank;
 
-        start(NULL, 300000000);
+        start(NULL, 1);
         attach(&rank, ON_ERROR_SKIP);
         eat(&rank, 0, 3);
         take_away();
@@ -151,7 +151,7 @@ START_TEST(what_lasts_longer_than_outage_timeout_ends_the_job_with_the_reason) {
                         break;
                 rank_release(&rank, &taken); /* read before */
         }
-        ck_assert_ptr_nonnull(strstr(taken.record->text, "photos could not be read for 0 s (outage_timeout): "));
+        ck_assert_ptr_nonnull(strstr(taken.record->text, "photos could not be read for 1 s (outage_timeout): "));
         /* What the look at the folder found, or, if it has not ended on a busy machine, the error of the read. */
         ck_assert_msg(strstr(taken.record->text, "No such file or directory") != NULL, "%s", taken.record->text);
         rank_release(&rank, &taken);

@@ -12,16 +12,12 @@
 START_TEST(what_fits_into_half_of_the_memory_is_read_through_the_cache) {
         struct why why;
 
-        ck_assert(!page_cache_is_bypassed(PAGE_CACHE_AUTO, 8 * GIB, 16 * GIB, &why));
+        ck_assert(!page_cache_is_bypassed("auto", 8 * GIB, 16 * GIB, &why));
         ck_assert_str_eq(why.text, "8.0 GiB, 16.0 GiB of memory available, half of it for a dataset");
-        ck_assert(page_cache_is_bypassed(PAGE_CACHE_AUTO, 8 * GIB + 1, 16 * GIB, &why));
-        ck_assert(page_cache_is_bypassed(PAGE_CACHE_AUTO, 1, 0, &why)); /* nobody says how much there is */
-        ck_assert(!page_cache_is_bypassed(PAGE_CACHE_USE, 100 * GIB, GIB, &why));
-        ck_assert(page_cache_is_bypassed(PAGE_CACHE_BYPASS, 1, GIB, &why));
-        ck_assert_int_eq(page_cache_parse("use"), PAGE_CACHE_USE);
-        ck_assert_int_eq(page_cache_parse("bypass"), PAGE_CACHE_BYPASS);
-        ck_assert_int_eq(page_cache_parse("auto"), PAGE_CACHE_AUTO);
-        ck_assert_int_eq(page_cache_parse(NULL), PAGE_CACHE_AUTO);
+        ck_assert(page_cache_is_bypassed("auto", 8 * GIB + 1, 16 * GIB, &why));
+        ck_assert(page_cache_is_bypassed("auto", 1, 0, &why)); /* nobody says how much there is */
+        ck_assert(!page_cache_is_bypassed("use", 100 * GIB, GIB, &why));
+        ck_assert(page_cache_is_bypassed("bypass", 1, GIB, &why));
 }
 END_TEST
 

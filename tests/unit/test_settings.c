@@ -27,19 +27,19 @@ static const char *path_of(const char *name) {
         return path;
 }
 
-static int read_config(const char *text, struct settings *settings, struct why *why) {
+static int read_config(const char *text, struct config *config, struct why *why) {
         tree_file(&tree, "test.conf", text);
-        return config_read(path_of("test.conf"), settings, why);
+        return config_read(path_of("test.conf"), config, why);
 }
 
 /* ---- what is taken ------------------------------------------------------------------------------------------- */
 
 START_TEST(an_empty_file_gives_the_defaults) {
-        struct settings settings;
+        struct config config;
         struct why why;
 
         tree_make(&tree);
-        ck_assert_int_eq(read_config("", &settings, &why), 0);
+        ck_assert_int_eq(read_config("", &config, &why), 0);
         for (size_t i = 0; i < N_SETTINGS; i++) {
                 struct settings written = { 0 };
                 char now[32], expected[32];
@@ -47,21 +47,21 @@ START_TEST(an_empty_file_gives_the_defaults) {
                 if (!SETTINGS[i].initial)
                         continue; /* worked out */
                 ck_assert_int_eq(setting_parse(&SETTINGS[i], &written, SETTINGS[i].initial, &why), 0);
-                ck_assert_str_eq(setting_value(&SETTINGS[i], &settings, now),
+                ck_assert_str_eq(setting_value(&SETTINGS[i], &config.settings, now),
                                  setting_value(&SETTINGS[i], &written, expected));
                 settings_fini(&written);
         }
-        ck_assert_int_eq(settings.workers, 0); /* how many that is, is found out when they begin */
-        ck_assert_str_ne(settings.index_dir, "");
-        ck_assert_uint_eq(settings.n_datasets, 0);
-        settings_fini(&settings);
-        settings_fini(&settings); /* takes an empty one */
+        ck_assert_int_eq(config.settings.workers, 0); /* how many that is, is found out when they begin */
+        ck_assert_str_ne(config.settings.index_dir, "");
+        ck_assert_uint_eq(config.n_datasets, 0);
+        config_fini(&config);
+        config_fini(&config); /* takes an empty one */
         tree_remove(&tree);
 }
 END_TEST
 
 START_TEST(what_is_written_is_what_is_in_force) {
-        struct settings settings;
+        struct config config;
         struct why why;
         int r;
 
@@ -71,23 +71,23 @@ START_TEST(what_is_written_is_what_is_in_force) {
                         "socket = \"/tmp/a.sock\"\nlog_level = \"debug\"\n"
                         "dataset \"a\" {\n path = \"/data/a\"\n}\n"
                         "dataset \"b c\" { path = \"/data/b\" format = \"imagefolder\" }\n",
-                        &settings, &why);
+                        &config, &why);
         if (r < 0)
                 ck_abort_msg("%s", why.text);
-        ck_assert_int_eq(settings.workers, 3);
-        ck_assert_int_eq(settings.nice, 5);
-        ck_assert_str_eq(settings.cpu_ceiling, "60%");
-        ck_assert_uint_eq(settings.memory_limit, 3ull << 29);
-        ck_assert_int_eq(settings.slots, 64);
-        ck_assert_str_eq(settings.reader, "threads");
-        ck_assert_str_eq(settings.socket, "/tmp/a.sock");
-        ck_assert_str_eq(settings.log_level, "debug");
-        ck_assert_uint_eq(settings.n_datasets, 2);
-        ck_assert_str_eq(settings.datasets[0].name, "a");
-        ck_assert_str_eq(settings.datasets[0].path, "/data/a");
-        ck_assert_str_eq(settings.datasets[0].format, "auto");
-        ck_assert_str_eq(settings.datasets[1].name, "b c");
-        settings_fini(&settings);
+        ck_assert_int_eq(config.settings.workers, 3);
+        ck_assert_int_eq(config.settings.nice, 5);
+        ck_assert_str_eq(config.settings.cpu_ceiling, "60%");
+        ck_assert_uint_eq(config.settings.memory_limit, 3ull << 29);
+        ck_assert_int_eq(config.settings.slots, 64);
+        ck_assert_str_eq(config.settings.reader, "threads");
+        ck_assert_str_eq(config.settings.socket, "/tmp/a.sock");
+        ck_assert_str_eq(config.settings.log_level, "debug");
+        ck_assert_uint_eq(config.n_datasets, 2);
+        ck_assert_str_eq(config.datasets[0].name, "a");
+        ck_assert_str_eq(config.datasets[0].path, "/data/a");
+        ck_assert_str_eq(config.datasets[0].format, "auto");
+        ck_assert_str_eq(config.datasets[1].name, "b c");
+        config_fini(&config);
         tree_remove(&tree);
 }
 END_TEST
@@ -95,7 +95,7 @@ END_TEST
 /* All of a dataset's keys; and that none of them has to be there. */
 START_TEST(a_dataset_with_an_origin_has_what_is_written_and_else_the_defaults) {
         struct dataset_setting *dataset;
-        struct settings settings;
+        struct config config;
         struct why why;
 
         tree_make(&tree);
@@ -104,11 +104,11 @@ START_TEST(a_dataset_with_an_origin_has_what_is_written_and_else_the_defaults) {
                         " shard_size = \"64MiB\"\n unpack_limit = 1GiB\n connections = 4\n"
                         " prepare = \"resize(short=256) jpeg(90)\"\n credentials = \"/etc/keys\"\n}\n"
                         "dataset \"b\" { path = \"/b\" origin = \"file:///c\" }\ndataset \"c\" { path = \"/c\" }\n",
-                        &settings, &why) < 0)
+                        &config, &why) < 0)
                 ck_abort_msg("%s", why.text);
-        ck_assert_str_eq(settings.stage_nodes, "n1, n2");
-        ck_assert_str_eq(settings.stage_network, "fd00::/8");
-        dataset = &settings.datasets[0];
+        ck_assert_str_eq(config.settings.stage_nodes, "n1, n2");
+        ck_assert_str_eq(config.settings.stage_network, "fd00::/8");
+        dataset = &config.datasets[0];
         ck_assert_str_eq(dataset->origin, "s3://bucket/a?x");
         ck_assert(dataset->pack);
         ck_assert_uint_eq(dataset->shard_size, 64 << 20);
@@ -116,9 +116,9 @@ START_TEST(a_dataset_with_an_origin_has_what_is_written_and_else_the_defaults) {
         ck_assert_int_eq(dataset->connections, 4);
         ck_assert_str_eq(dataset->prepare, "resize(short=256) jpeg(90)");
         ck_assert_str_eq(dataset->credentials, "/etc/keys");
-        ck_assert_str_eq(settings.datasets[2].origin, "");
+        ck_assert_str_eq(config.datasets[2].origin, "");
 
-        dataset = &settings.datasets[1];
+        dataset = &config.datasets[1];
         for (size_t i = 0; i < N_DATASET_SETTINGS; i++) {
                 struct dataset_setting written = { 0 };
                 char now[32], expected[32];
@@ -130,28 +130,105 @@ START_TEST(a_dataset_with_an_origin_has_what_is_written_and_else_the_defaults) {
                                  setting_value(&DATASET_SETTINGS[i], &written, expected));
                 dataset_setting_fini(&written);
         }
-        settings_fini(&settings);
+        config_fini(&config);
         tree_remove(&tree);
 }
 END_TEST
 
 /* A reload writes the old value back where a restart is needed. */
 START_TEST(each_value_can_be_written_and_read_back) {
-        struct settings settings, copy = { 0 };
+        struct settings copy = { 0 };
+        struct config config;
         struct why why;
 
         tree_make(&tree);
-        ck_assert_int_eq(read_config("memory_limit = \"123456789\"\nworkers = 4096\n", &settings, &why), 0);
+        ck_assert_int_eq(read_config("memory_limit = \"123456789\"\nworkers = 4096\n", &config, &why), 0);
         for (size_t i = 0; i < N_SETTINGS; i++) {
                 char buffer[32], again[32];
-                const char *text = setting_value(&SETTINGS[i], &settings, buffer);
+                const char *text = setting_value(&SETTINGS[i], &config.settings, buffer);
 
                 if (setting_parse(&SETTINGS[i], &copy, text, &why) < 0)
                         ck_abort_msg("%s", why.text);
                 ck_assert_str_eq(setting_value(&SETTINGS[i], &copy, again), text);
         }
-        settings_fini(&settings);
+        config_fini(&config);
         settings_fini(&copy);
+        tree_remove(&tree);
+}
+END_TEST
+
+/* What the rows print as comments, with the marks of the comments taken away from keys and sections. */
+START_TEST(the_printed_configuration_says_what_is_in_force_without_one) {
+        char *printed = NULL, *text, *out;
+        struct config config, empty;
+        struct why why;
+        size_t size;
+        FILE *file = open_memstream(&printed, &size);
+
+        ck_assert_ptr_nonnull(file);
+        config_print(file);
+        fclose(file);
+        text = out = malloc(size + 1);
+        for (const char *line = printed; *line; line += strcspn(line, "\n") + 1)
+                out += sprintf(out, "%.*s\n", (int)strcspn(line, "\n"), line + (*line == '#' && line[1] != ' '));
+        for (char *at = text; (at = strstr(at, "\n#    ")); at++)
+                at[1] = ' ';
+        tree_make(&tree);
+        setenv("CACHE_DIRECTORY", "/var/cache/dataloaderd", 1);
+        if (read_config(text, &config, &why) < 0)
+                ck_abort_msg("%s", why.text);
+        ck_assert_int_eq(read_config("dataset \"NAME\" { path = \"/data/photos/train\" }", &empty, &why), 0);
+        for (size_t i = 0; i < N_SETTINGS; i++) {
+                char value[32], expected[32];
+
+                ck_assert_str_eq(setting_value(&SETTINGS[i], &config.settings, value),
+                                 setting_value(&SETTINGS[i], &empty.settings, expected));
+        }
+        ck_assert_uint_eq(config.n_datasets, 2);
+        for (size_t i = 0; i < N_DATASET_SETTINGS; i++) {
+                char value[32], expected[32];
+
+                ck_assert_str_eq(setting_value(&DATASET_SETTINGS[i], &config.datasets[1], value),
+                                 setting_value(&DATASET_SETTINGS[i], &empty.datasets[0], expected));
+        }
+        unsetenv("CACHE_DIRECTORY");
+        config_fini(&config);
+        config_fini(&empty);
+        free(text);
+        free(printed);
+        tree_remove(&tree);
+}
+END_TEST
+
+static void note_what_stays(void *userdata, const struct setting *setting, const char *now, const char *next) {
+        char *told = userdata;
+        size_t n = strlen(told);
+
+        snprintf(told + n, 256 - n, "%s %s %s;", setting->name, now, next);
+}
+
+/* Numbers and flags where a reload may, texts by changing hands; what takes a restart is told, and stays. */
+START_TEST(a_reload_changes_what_it_may_and_tells_what_takes_a_restart) {
+        struct config config, next;
+        char told[256] = "";
+        struct why why;
+
+        tree_make(&tree);
+        ck_assert_int_eq(
+                read_config("slots = 5\nread_depth = 8\nlog_level = debug\nadmins = \"1, 2\"\n", &config, &why), 0);
+        ck_assert_int_eq(
+                read_config("slots = 6\nread_depth = 9\nlog_level = error\nadmins = \"3\"\npaths = yes\n", &next, &why),
+                0);
+        settings_reload(&config.settings, &next.settings, note_what_stays, told);
+        ck_assert_str_eq(told, "read_depth 8 9;");
+        ck_assert_uint_eq(config.settings.slots, 6);
+        ck_assert_uint_eq(config.settings.read_depth, 8);
+        ck_assert_str_eq(config.settings.log_level, "error");
+        ck_assert(config.settings.paths);
+        ck_assert(admins_has_user(&config.settings.admin_list, 3) && !admins_has_user(&config.settings.admin_list, 1));
+        config_fini(&next);
+        ck_assert_str_eq(config.settings.admins, "3");
+        config_fini(&config);
         tree_remove(&tree);
 }
 END_TEST
@@ -236,14 +313,14 @@ static const struct {
 
 START_TEST(each_mistake_is_refused_with_file_line_key_and_what_is_allowed) {
         static const char untouched[] = "untouched";
-        struct settings settings = { .socket = (char *)(uintptr_t)untouched };
+        struct config config = { .settings.socket = (char *)(uintptr_t)untouched };
         char text[512], where[160];
         struct why why = { 0 };
 
         tree_make(&tree);
         snprintf(text, sizeof(text), "# first\n\n%s\n# last\n", MISTAKES[_i].line);
-        ck_assert_msg(read_config(text, &settings, &why) < 0, "%s was taken", MISTAKES[_i].line);
-        ck_assert_ptr_eq(settings.socket, untouched);
+        ck_assert_msg(read_config(text, &config, &why) < 0, "%s was taken", MISTAKES[_i].line);
+        ck_assert_ptr_eq(config.settings.socket, untouched);
         snprintf(where, sizeof(where), "%s:3: ", path_of("test.conf"));
         ck_assert_msg(strncmp(why.text, where, strlen(where)) == 0, "%s: %s", MISTAKES[_i].line, why.text);
         for (size_t i = 0; i < 3 && MISTAKES[_i].says[i]; i++)
@@ -270,24 +347,24 @@ START_TEST(lines_are_counted_as_an_editor_counts_them) {
                 { "index_dir = /a//b\n", 2 },
                 { "dataset \"a\" { # one\n  path = \"/a\" # two\n} # three\n", 4 },
         };
-        struct settings settings;
+        struct config config;
         char text[512], where[160];
         struct why why;
 
         tree_make(&tree);
         for (size_t i = 0; i < ARRAY_LENGTH(TEXTS); i++) {
                 snprintf(text, sizeof(text), "%sslots = 1000\n", TEXTS[i].before);
-                ck_assert_int_eq(read_config(text, &settings, &why), -EINVAL);
+                ck_assert_int_eq(read_config(text, &config, &why), -EINVAL);
                 snprintf(where, sizeof(where), "%s:%d: slots: ", path_of("test.conf"), TEXTS[i].line);
                 ck_assert_msg(strncmp(why.text, where, strlen(where)) == 0, "%zu: %s", i, why.text);
 
-                if (read_config(TEXTS[i].before, &settings, &why) < 0)
+                if (read_config(TEXTS[i].before, &config, &why) < 0)
                         ck_abort_msg("%zu: %s", i, why.text);
                 if (strstr(TEXTS[i].before, "socket"))
-                        ck_assert_ptr_nonnull(strstr(settings.socket, "no"));
-                settings_fini(&settings);
+                        ck_assert_ptr_nonnull(strstr(config.settings.socket, "no"));
+                config_fini(&config);
         }
-        ck_assert_int_lt(read_config("workers = 2\n/* never closed\nslots = 3\n", &settings, &why), 0);
+        ck_assert_int_lt(read_config("workers = 2\n/* never closed\nslots = 3\n", &config, &why), 0);
         ck_assert_ptr_nonnull(strstr(why.text, "'*/' is missing"));
         tree_remove(&tree);
 }
@@ -295,14 +372,14 @@ END_TEST
 
 START_TEST(what_is_no_readable_file_is_refused_by_its_name) {
         static const char *const NAMES[] = { "missing.conf", "folder", "fifo", "folder/below/missing" };
-        struct settings settings;
+        struct config config;
         struct why why;
 
         tree_make(&tree);
         tree_dir(&tree, "folder");
         tree_fifo(&tree, "fifo");
         for (size_t i = 0; i < ARRAY_LENGTH(NAMES); i++) {
-                ck_assert_int_lt(config_read(path_of(NAMES[i]), &settings, &why), 0);
+                ck_assert_int_lt(config_read(path_of(NAMES[i]), &config, &why), 0);
                 ck_assert_msg(strstr(why.text, path_of(NAMES[i])) != NULL, "%s", why.text);
         }
         tree_remove(&tree);
@@ -385,6 +462,8 @@ int main(void) {
         tcase_add_test(settings, what_is_written_is_what_is_in_force);
         tcase_add_test(settings, a_dataset_with_an_origin_has_what_is_written_and_else_the_defaults);
         tcase_add_test(settings, each_value_can_be_written_and_read_back);
+        tcase_add_test(settings, the_printed_configuration_says_what_is_in_force_without_one);
+        tcase_add_test(settings, a_reload_changes_what_it_may_and_tells_what_takes_a_restart);
         tcase_add_loop_test(settings, each_mistake_is_refused_with_file_line_key_and_what_is_allowed, 0,
                             (int)ARRAY_LENGTH(MISTAKES));
         tcase_add_test(settings, lines_are_counted_as_an_editor_counts_them);

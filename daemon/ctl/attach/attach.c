@@ -141,7 +141,7 @@ static int attach_prepare(struct attach *attach, const Dlp__Attach *wish, struct
         attach->options.job = job_ref(session->job);
         attach->options.rank = wish->rank;
         attach->options.n_epochs = wish->n_epochs;
-        attach->options.n_slots = wish->n_slots ? wish->n_slots : server->options.default_slots;
+        attach->options.n_slots = wish->n_slots ? wish->n_slots : (uint32_t)server->options.settings->slots;
         attach->options.numa_node = node_near(session, bus_id);
         attach->options.is_unwanted = &session->is_unwanted;
         return 0;

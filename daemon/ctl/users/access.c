@@ -48,7 +48,7 @@ static bool has_authority(const struct session *session) {
 }
 
 static bool is_named_admin(const struct session *session) {
-        const struct admins *admins = session->server->options.admins;
+        const struct admins *admins = &session->server->options.settings->admin_list;
 
         if (admins_has_user(admins, session->peer.uid) || admins_has_group(admins, session->peer.gid))
                 return true;
@@ -100,7 +100,7 @@ static bool may_read_paths(const struct session *session) {
 }
 
 bool access_paths(const struct session *session) {
-        return session->server->options.serves_paths && may_read_paths(session);
+        return session->server->options.settings->paths && may_read_paths(session);
 }
 
 bool access_dataset(const struct session *session, const struct catalog_entry *entry) {

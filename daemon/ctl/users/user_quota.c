@@ -51,7 +51,7 @@ static int too_many(const struct session *session, struct why *why) {
 
 int quota_connection(const struct session *session, struct why *why) {
         const struct server *server = session->server;
-        uint32_t percent = server->options.quotas.connections, n_left;
+        uint32_t percent = (uint32_t)server->options.settings->user_connections, n_left;
         struct counts counts;
 
         if (access_is_admin(session))
@@ -84,7 +84,7 @@ int quota_descriptor(const struct session *session, int fd, struct why *why) {
 
 int quota_user(const struct session *session, struct user **ret_user, struct budget **ret_budget) {
         struct server *server = session->server;
-        uint32_t uid = session->peer.uid, percent = server->options.quotas.memory;
+        uint32_t uid = session->peer.uid, percent = (uint32_t)server->options.settings->user_memory;
         struct user *user = user_get(&server->users, uid);
 
         if (!user)
@@ -99,7 +99,7 @@ int quota_user(const struct session *session, struct user **ret_user, struct bud
 
 int quota_job(const struct session *session, struct why *why) {
         const struct server *server = session->server;
-        uint32_t n_mine = 0, n_max = server->options.quotas.jobs;
+        uint32_t n_mine = 0, n_max = (uint32_t)server->options.settings->user_jobs;
         const struct job *job;
 
         LIST_FOREACH(job, &server->jobs, entry)

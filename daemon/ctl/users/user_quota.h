@@ -14,12 +14,6 @@
 struct server;
 struct session;
 
-struct quotas {
-        uint32_t connections; /* percent */
-        uint32_t jobs;        /* a number */
-        uint32_t memory;      /* percent */
-};
-
 /* May this connection, which is already counted, stay? -EDQUOT: its user has reached the limit; -EMFILE: the daemon is
  * short of connections or descriptors. */
 int quota_connection(const struct session *session, struct why *why);

@@ -102,9 +102,7 @@ static struct outage *outage_of(const struct stream *stream, const struct parked
 }
 
 static bool failure_hold_is_too_late(const struct planner *planner, const struct parked *parked, uint64_t now_ns) {
-        uint64_t timeout_ns = atomic_load_explicit(&planner->outage_timeout_ns, memory_order_relaxed);
-
-        return timeout_ns > 0 && now_ns - parked->failing_ns >= timeout_ns;
+        return now_ns - parked->failing_ns >= planner->options.settings->outage_timeout * 1000000000u;
 }
 
 static void give_up_late(struct planner *planner, struct stream *stream, struct parked *parked, uint64_t now_ns) {
@@ -132,7 +130,7 @@ static bool is_told_lately(struct stream *stream, uint64_t now_ns) {
 
 static void failure_hold_tell(const struct planner *planner, struct stream *stream, const struct why *why,
                               uint64_t now_ns) {
-        uint64_t timeout_ns = atomic_load_explicit(&planner->outage_timeout_ns, memory_order_relaxed);
+        uint64_t timeout_ns = planner->options.settings->outage_timeout * 1000000000u;
         const struct parked *first = TAILQ_FIRST(&stream->parked);
         uint64_t passed_ns = now_ns - first->failing_ns;
         uint64_t left_s = timeout_ns > passed_ns ? (timeout_ns - passed_ns + 999999999u) / 1000000000u : 0;
@@ -140,9 +138,7 @@ static void failure_hold_tell(const struct planner *planner, struct stream *stre
 
         if (is_told_lately(stream, now_ns))
                 return;
-        if (timeout_ns == 0)
-                why_set(&text, 0, "on hold: %s; trying again", why->text);
-        else if (left_s >= 120)
+        if (left_s >= 120)
                 why_set(&text, 0, "on hold: %s; trying again for %llu min", why->text,
                         (unsigned long long)(left_s + 59) / 60);
         else

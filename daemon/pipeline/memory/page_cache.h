@@ -10,15 +10,7 @@
 
 #include "proto/base/why.h"
 
-enum page_cache {
-        PAGE_CACHE_AUTO, /* through it if the dataset fits */
-        PAGE_CACHE_USE,
-        PAGE_CACHE_BYPASS,
-};
-
-/* "auto", "use", "bypass", as the configuration allows; anything else is "auto". */
-enum page_cache page_cache_parse(const char *text);
-
-/* Is a packed dataset of `n_bytes` to be read past it? `available`: memory_available(); half of it is for a dataset,
+/* Is a packed dataset of `n_bytes` to be read past it? `wish` is the setting page_cache: "auto" (through it if the
+ * dataset fits), "use" or "bypass". `available`: memory_available(); half of it is for a dataset,
  * the rest for trainers that have not started yet. `ret_why` gives the reason. */
-bool page_cache_is_bypassed(enum page_cache wish, uint64_t n_bytes, uint64_t available, struct why *ret_why);
+bool page_cache_is_bypassed(const char *wish, uint64_t n_bytes, uint64_t available, struct why *ret_why);

@@ -6,10 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/base/hosts.h"
 #include "daemon/staging/nodes/cluster_guard.h"
 #include "daemon/staging/nodes/launcher.h"
 #include "daemon/staging/nodes/launcher_openmpi_late.h"
-#include "daemon/staging/record/hosts.h"
 #include "proto/base/cleanup.h"
 
 #define DASHES_MIN    60u /* its lines have 74 */

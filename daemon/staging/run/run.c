@@ -299,7 +299,7 @@ static int make_http(struct run *run, const struct dataset_setting *dataset, str
                 .origin = strncasecmp(dataset->origin, "file:", 5) == 0 ? NULL : dataset->origin,
                 .credentials = dataset->credentials[0] ? dataset->credentials : NULL,
                 .ca_file = dataset->ca_file[0] ? dataset->ca_file : NULL,
-                .stall_s = (uint32_t)(dataset->stall_timeout + 1) / 2,
+                .stall_s = (uint32_t)((dataset->stall_timeout + 1) / 2),
         };
 
         local_file_reach(dataset->origin, files_below);
@@ -348,8 +348,7 @@ static void run_end(struct run *run) {
         pthread_mutex_destroy(&run->report_lock);
 }
 
-int run_stage(const struct stage_options *options, const struct settings *settings,
-              const struct dataset_setting *dataset) {
+int run_stage(const struct stage_options *options, const struct dataset_setting *dataset) {
         struct run run = { .options = options, .dataset = dataset, .cancel = &is_cancelled, .lock_fd = -1 };
         struct why why;
         int r;

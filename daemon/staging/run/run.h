@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/core/settings.h"
+#include "daemon/core/dataset_settings.h"
 #include "daemon/data/format.h"
 #include "daemon/staging/fetch/fetch_http.h"
 #include "daemon/staging/nodes/cluster.h"
@@ -72,8 +72,7 @@ struct run {
 };
 
 /* Returns 0 or the sysexits code; everything has been said. */
-int run_stage(const struct stage_options *options, const struct settings *settings,
-              const struct dataset_setting *dataset);
+int run_stage(const struct stage_options *options, const struct dataset_setting *dataset);
 
 /* ---- agree.c ---- */
 

@@ -43,7 +43,7 @@ static int refuse_config(const struct stage_options *options, int error, const s
         return EX_CONFIG;
 }
 
-static int refuse_dataset(const struct stage_options *options, const struct settings *settings,
+static int refuse_dataset(const struct stage_options *options, const struct config *config,
                           const struct dataset_setting *dataset) {
         struct nearest nearest;
         char section[768];
@@ -54,8 +54,8 @@ static int refuse_dataset(const struct stage_options *options, const struct sett
                 return EX_CONFIG;
         }
         nearest_begin(&nearest, options->dataset, strlen(options->dataset));
-        for (size_t i = 0; i < settings->n_datasets; i++)
-                nearest_offer(&nearest, settings->datasets[i].name);
+        for (size_t i = 0; i < config->n_datasets; i++)
+                nearest_offer(&nearest, config->datasets[i].name);
         stage_main_write_section(options->dataset, section, sizeof(section));
         log_error("stage", "%s: there is no dataset \"%s\"%s; it needs a section there, such as %s",
                   options->config_path, options->dataset, nearest_hint(&nearest), section);
@@ -67,20 +67,20 @@ static int refuse_owner(const struct why *why) {
         return EX_OSERR;
 }
 
-static const struct dataset_setting *find_dataset(const struct settings *settings, const char *name) {
-        for (size_t i = 0; i < settings->n_datasets; i++)
-                if (strcmp(settings->datasets[i].name, name) == 0)
-                        return &settings->datasets[i];
+static const struct dataset_setting *find_dataset(const struct config *config, const char *name) {
+        for (size_t i = 0; i < config->n_datasets; i++)
+                if (strcmp(config->datasets[i].name, name) == 0)
+                        return &config->datasets[i];
         return NULL;
 }
 
 /* Under mpirun we are one of several already; else the configuration or the command line may name nodes. */
-static int run_or_launch(const struct stage_options *options, const struct settings *settings,
+static int run_or_launch(const struct stage_options *options, const struct config *config,
                          const struct dataset_setting *dataset, char **argv) {
-        const char *nodes = options->nodes ? options->nodes : settings->stage_nodes;
+        const char *nodes = options->nodes ? options->nodes : config->settings.stage_nodes;
         struct launch_options launching = {
                 .hosts = nodes,
-                .network = options->network ? options->network : settings->stage_network,
+                .network = options->network ? options->network : config->settings.stage_network,
                 .agent = options->agent ? options->agent : "",
                 .arguments = argv,
                 .timeout_s = options->timeout_s,
@@ -89,7 +89,7 @@ static int run_or_launch(const struct stage_options *options, const struct setti
         int r;
 
         if (cluster_is_launched() || !nodes[0])
-                return run_stage(options, settings, dataset);
+                return run_stage(options, dataset);
         report_lend_terminal();
         r = launch(&launching, &why);
         if (why.text[0])
@@ -100,22 +100,22 @@ static int run_or_launch(const struct stage_options *options, const struct setti
 int main(int argc, char **argv) {
         struct stage_options options;
         const struct dataset_setting *dataset;
-        struct settings settings;
+        struct config config;
         struct why why;
         int r = stage_options_parse(argc, argv, &options);
 
         if (r != OPTIONS_GO_ON)
                 return r;
-        r = config_read(options.config_path, &settings, &why);
+        r = config_read(options.config_path, &config, &why);
         if (r < 0)
                 return refuse_config(&options, r, &why);
-        dataset = find_dataset(&settings, options.dataset);
+        dataset = find_dataset(&config, options.dataset);
         if (!dataset || !dataset->origin[0])
-                r = refuse_dataset(&options, &settings, dataset);
+                r = refuse_dataset(&options, &config, dataset);
         else if (owner_become(dataset->path, &why) < 0)
                 r = refuse_owner(&why);
         else
-                r = run_or_launch(&options, &settings, dataset, argv);
-        settings_fini(&settings);
+                r = run_or_launch(&options, &config, dataset, argv);
+        config_fini(&config);
         return r;
 }

@@ -1,4 +1,4 @@
-/* staging/record/hosts.h: hosts as they are configured: names or IPv4 addresses with blanks or commas between them. They
+/* base/hosts.h: hosts as they are configured: names or IPv4 addresses with blanks or commas between them. They
  * become words of a command line, and none of them an option. */
 #pragma once
 

@@ -1,4 +1,4 @@
-#include "daemon/staging/record/hosts.h"
+#include "daemon/base/hosts.h"
 
 #include <errno.h>
 #include <string.h>
