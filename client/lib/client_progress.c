@@ -16,31 +16,6 @@
 #define ASK_NS      250000000ull  /* between two questions to the daemon */
 #define FRESH_NS    2000000000ull /* an answer to an older one is of an earlier wait */
 
-static void client_progress_take_text(char *text, size_t size, const char *from) {
-        snprintf(text, size, "%.*s", (int)utf8_valid(from, strnlen(from, size - 1)), from);
-        text_make_printable(text);
-}
-
-/* A number that is not negative. */
-static double real(double value) {
-        return isfinite(value) && value > 0 ? value : 0;
-}
-
-void dli_progress_take(const Dlp__Progress *message, struct dlp_progress *ret_progress) {
-        *ret_progress = (struct dlp_progress){ 0 };
-        if (!message)
-                return;
-        client_progress_take_text(ret_progress->phase, sizeof(ret_progress->phase), message->phase);
-        client_progress_take_text(ret_progress->unit, sizeof(ret_progress->unit), message->unit);
-        ret_progress->total = message->total;
-        ret_progress->done = message->total > 0 && message->done > message->total ? message->total : message->done;
-        ret_progress->seconds = real(message->seconds);
-        ret_progress->per_second = real(message->per_second);
-        ret_progress->seconds_left = isfinite(message->seconds_left) && message->seconds_left >= 0
-                                             ? message->seconds_left
-                                             : -1;
-}
-
 void dli_progress_tell(struct dlc_loader *loader, const struct dlp_progress *progress, const char *text) {
         const struct dlc_options *options = &loader->options;
         uint64_t now = clock_now_ns();

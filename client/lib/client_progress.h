@@ -4,12 +4,8 @@
 #include <stdint.h>
 
 #include "proto/base/progress.h"
-#include "proto/dataloader.pb-c.h"
 
 struct dlc_loader;
-
-/* The message as a struct, with texts that are printable and numbers that make sense; zeroes for NULL. */
-void dli_progress_take(const Dlp__Progress *message, struct dlp_progress *ret_progress);
 
 /* Tells the caller of the public function what it waits for: on_wait ten times a second at most, on_progress once a
  * second. `progress` may have no phase: then `text`, a sentence, is all that is known. */

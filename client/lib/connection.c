@@ -13,8 +13,8 @@
 #include <sys/un.h>
 
 #include "client/lib/client_clock.h"
-#include "client/lib/client_progress.h"
 #include "client/lib/daemon/silent.h"
+#include "client/lib/progress_message.h"
 #include "proto/base/cleanup.h"
 #include "proto/private.h"
 

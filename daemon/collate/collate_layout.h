@@ -45,6 +45,8 @@ enum padding_labels {
 
 #define LABEL_IGNORED (-100) /* where there is nothing to predict: what losses of torch leave out */
 
+#define COLLATION_WHOLE_NAME "=" /* begins what is the whole name of a tensor, not what is added to its field's */
+
 /* What the text says about padding. */
 struct padding_terms {
         double value;                       /* not a number: not said (collation_fill()) */

@@ -41,7 +41,6 @@ char *collation_text(const struct collation *collation);
 
 /* How many tensors it adds to that of the field, and how the idx-th is called after the field: "mask". With
  * COLLATION_WHOLE_NAME before it, it is the whole name. */
-#define COLLATION_WHOLE_NAME "="
 unsigned collation_n_added(const struct collation *collation);
 const char *collation_added(const struct collation *collation, unsigned idx);
 

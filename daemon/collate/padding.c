@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "daemon/base/half.h"
-#include "daemon/collate/collation.h"
 #include "daemon/collate/elements.h"
 
 /* ---- when a rank attaches -------------------------------------------------------------------------------------- */

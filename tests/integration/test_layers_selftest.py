@@ -106,6 +106,19 @@ def _(box):
         contains(output, f"{path}:{'1' if 'attic' in path else '2'}: ", message)
 
 
+@case("units that include each other in a large circle are found, and small circles are not")
+def _(box):
+    for n, status in ((4, 0), (5, 1)):
+        root = box.path(f"circle{n}")
+        for i in range(n):
+            write(os.path.join(root, f"daemon/io/part{i}.h"), b"/* a part */\n")
+            write(os.path.join(root, f"daemon/io/part{i}.c"), f'#include "daemon/io/part{(i + 1) % n}.h"\n'.encode())
+        got, output = check(root)
+        equal(got, status, output)
+        if status:
+            contains(output, "5 units include each other in a circle", "daemon/io/part0 daemon/io/part1")
+
+
 @case("each way of computing a position beside the epoch plan is found, and what only looks like one is not")
 def _(box):
     for i, (path, line, message) in enumerate(COMPUTED):

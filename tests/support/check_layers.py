@@ -15,6 +15,10 @@ proto/dataloader.proto counts as proto. Every include of our own is written from
 What reads the files of a dataset opens them and looks at them by base/machine/beneath.h alone, which keeps links from leading
 out of the dataset's folder.
 
+Inside a floor units may include each other, but not in a large circle: whoever wants to understand one of them would have to
+understand all. A unit is a .c file with its header; a circle of more than CIRCLE_MAX is an offence, and KNOTS says how large
+those are that are still there.
+
 Prints file:line for each offence and ends with 1 if there is one.
 """
 import os
@@ -42,6 +46,8 @@ CLIENT = {
     "client/dlctl": ("proto", "client/include", "client/lib"),
     "client/examples": ("client/include",),
 }
+CIRCLE_MAX = 4
+KNOTS = {"daemon/pipeline": 21, "daemon/codec": 13, "daemon/ctl": 12}  # floor: units of its largest circle; to be made smaller
 PRODUCT = ("proto", "daemon", "client")
 GENERATED = (".pb-c.h", "proto/version.h")  # by the Makefile, below build/
 READS_DATASETS = ("daemon/data/formats/", "daemon/data/index/index_builder.c", "daemon/data/view/", "daemon/io/")
@@ -122,11 +128,70 @@ def sources(root):
                     yield os.path.relpath(os.path.join(folder, name), root)
 
 
+def units_of(paths):
+    """What each file belongs to: a header lies beside its .c file, or in the folder above, if the floor sees it."""
+    units = {path: os.path.splitext(path)[0] for path in paths}
+    for path in paths:
+        folder, name = os.path.split(units[path])
+        above = os.path.join(os.path.dirname(folder), name)
+        if path.endswith(".c") and units[path] + ".h" not in units and above + ".h" in units:
+            units[path] = above
+    return units
+
+
+def circles(includes):
+    """The sets of units that include each other, by Tarjan's algorithm, without recursion."""
+    number, low, path, on_path, found = {}, {}, [], set(), []
+    work = []
+
+    def enter(unit):
+        number[unit] = low[unit] = len(number)
+        path.append(unit)
+        on_path.add(unit)
+        work.append((unit, iter(sorted(includes[unit]))))
+
+    for first in list(includes):
+        if first not in number:
+            enter(first)
+        while work:
+            unit, rest = work[-1]
+            other = next(rest, None)
+            if other is not None and other not in number:
+                enter(other)
+            elif other is not None:
+                low[unit] = min(low[unit], number[other]) if other in on_path else low[unit]
+            else:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[unit])
+                if low[unit] == number[unit]:
+                    circle = path[path.index(unit):]
+                    del path[path.index(unit):]
+                    on_path.difference_update(circle)
+                    found.append(circle)
+    return found
+
+
+def circle_offences(root, paths):
+    units = units_of(paths)
+    includes = {unit: set() for unit in units.values()}
+    for path in paths:
+        with open(os.path.join(root, path), encoding="utf-8", errors="replace") as source:
+            for line in source:
+                match = INCLUDE.match(line)
+                if match and units.get(match.group(2), units[path]) != units[path]:
+                    includes[units[path]].add(units[match.group(2)])
+    for circle in circles(includes):
+        floor = unit_of(circle[0] + ".c")
+        if len(circle) > KNOTS.get(floor, CIRCLE_MAX):
+            yield f"{min(circle)}.c:1: {len(circle)} units include each other in a circle, {CIRCLE_MAX} may: {' '.join(sorted(circle))}"
+
+
 def main():
     here = os.path.dirname(os.path.abspath(__file__))
     root = sys.argv[1] if len(sys.argv) > 1 else os.path.join(here, "..", "..")
     paths = list(sources(root))
-    offences = [offence for path in paths for offence in offences_of(root, path)]
+    offences = [offence for path in paths for offence in offences_of(root, path)] + list(circle_offences(root, paths))
     for offence in offences:
         print(offence)
     if not paths:

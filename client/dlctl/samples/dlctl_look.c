@@ -15,7 +15,7 @@
 #include "client/dlctl/samples/sample.h"
 #include "client/dlctl/waiting.h"
 #include "client/include/dlclient.h"
-#include "client/lib/client_progress.h"
+#include "client/lib/progress_message.h"
 #include "proto/base/shorten.h"
 #include "proto/limits.h"
 

@@ -7,7 +7,7 @@
 #include "client/dlctl/top/top_amounts.h"
 #include "client/dlctl/top/top_view.h"
 #include "client/dlctl/top/top_words.h"
-#include "client/lib/client_progress.h"
+#include "client/lib/progress_message.h"
 #include "proto/base/amounts.h"
 
 #define LABEL_COLUMNS 12u

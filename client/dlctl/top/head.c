@@ -4,7 +4,7 @@
 
 #include "client/dlctl/top/top_amounts.h"
 #include "client/dlctl/top/top_view.h"
-#include "client/lib/client_progress.h"
+#include "client/lib/progress_message.h"
 #include "proto/base/amounts.h"
 #include "proto/base/shorten.h"
 

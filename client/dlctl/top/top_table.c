@@ -5,7 +5,7 @@
 #include "client/dlctl/diagnose/confirming.h"
 #include "client/dlctl/top/top_amounts.h"
 #include "client/dlctl/top/top_view.h"
-#include "client/lib/client_progress.h"
+#include "client/lib/progress_message.h"
 #include "proto/base/amounts.h"
 
 #define PLACE_COLUMNS 16u /* "epoch 0, step 10": of a rank */

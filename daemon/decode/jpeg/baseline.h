@@ -12,12 +12,11 @@
 #pragma once
 
 #include "daemon/base/rows.h"
+#include "daemon/decode/jpeg/header.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#define BASELINE_HANDS_OVER 1
 
 struct baseline;
 

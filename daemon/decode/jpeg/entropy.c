@@ -1,6 +1,5 @@
 #include "daemon/decode/jpeg/entropy.h"
 
-#include "daemon/decode/jpeg/baseline.h"
 #include "daemon/decode/jpeg/jpeg_block.h"
 
 #define MARKER_RESTART 0xd0 /* the first of eight, in turn */

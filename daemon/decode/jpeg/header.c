@@ -1,7 +1,5 @@
 #include "daemon/decode/jpeg/header.h"
 
-#include "daemon/decode/jpeg/baseline.h"
-
 #include <string.h>
 
 #define N_TABLES      4u     /* of a kind */

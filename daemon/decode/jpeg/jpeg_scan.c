@@ -1,6 +1,6 @@
 #include "daemon/decode/jpeg/jpeg_scan.h"
 
-#include "daemon/decode/jpeg/baseline.h"
+#include "daemon/decode/jpeg/header.h"
 
 #include <assert.h>
 #include <string.h>
