@@ -83,7 +83,7 @@ endif
 
 # ---- what is built from what ---------------------------------------------------------------------------------------
 
-GENERATED := $(O)/generated/proto/dataloader.pb-c.c $(O)/generated/proto/version.h
+GENERATED := $(O)/generated/proto/dataloader.pb-c.c $(O)/generated/proto/version.h $(O)/generated/kinds/samplers.h
 SRC_proto := $(wildcard proto/*.c proto/*/*.c proto/*/*/*.c)
 # Of staging the daemon has the record alone, so that it links with no library that staging needs.
 SRC_staging := $(filter-out daemon/staging/record/% daemon/staging/run/stage_main.c,$(wildcard daemon/staging/*/*.c))
@@ -216,6 +216,14 @@ $(O)/generated/proto/%.pb-c.c $(O)/generated/proto/%.pb-c.h: proto/%.proto
 $(O)/generated/proto/version.h: FORCE
 	@mkdir -p $(@D)
 	@echo '#define DLP_FULL_VERSION DLP_VERSION "$(COMMIT)"' >$@.new
+	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+
+# The kinds of each family (proto/text/kinds.h), in the files that there are: whatever file defines a struct of the family.
+KINDS_samplers := dlp_step_type dlp_step_ proto/order/steps
+$(O)/generated/kinds/%.h: FORCE
+	@mkdir -p $(@D)
+	@grep -rhoE '^const struct $(word 1,$(KINDS_$*)) $(word 2,$(KINDS_$*))[a-z0-9_]+ = \{$$' --include='*.c' \
+		$(wordlist 3,9,$(KINDS_$*)) | sed -E 's/.* $(word 2,$(KINDS_$*))([a-z0-9_]+) = .*/KIND(\1)/' | LC_ALL=C sort >$@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
 version: ## the version of what is built here

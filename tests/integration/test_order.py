@@ -170,9 +170,9 @@ def _(box):
     labels = numbers(box, "label.txt", [0, 1, 1, 5])
     parts = ["--part", "photos=3", "--part", "sketches=1"]
     for text, arguments, message in (
-            ("wieghted(w)", [], "sampler, column 1: \"wieghted\" is unknown"),
-            ("weighted(column=w, m=3)", [], "column 20: weighted does not take \"m\""),
-            ("weighted(n=3)", [], "weighted lacks column"),
+            ("wieghted(w)", [], "sampler, column 1: unknown sampler \"wieghted\" (did you mean \"weighted\"?)"),
+            ("weighted(column=w, m=3)", [], "column 20: weighted has no argument \"m\""),
+            ("weighted(n=3)", [], "weighted needs its column"),
             ("weighted(column=w, n=0)", [], "a whole number from 1"),
             ("weighted(w)", [], "there is no column \"w\"; give it as --column w=FILE"),
             ("weighted(w)", ["--column", f"w={weights}"], "the weight -3 at sample 2"),

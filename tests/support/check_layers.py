@@ -86,6 +86,8 @@ def target_of(root, name, quoted, path):
     """What an include names: a folder of ours, None for a system header, or a text that says what is wrong."""
     if name.startswith("proto/") and (name.endswith(GENERATED) or os.path.exists(os.path.join(root, name))):
         return "proto"
+    if name.startswith("kinds/"):
+        return None  # a list that the Makefile makes, of kinds in the folder of who includes it
     if os.path.exists(os.path.join(root, name)):
         return unit_of(name)
     if os.path.basename(name) in ("dlclient.h", "dlclient-cuda.h") and unit_of(path).startswith("client/"):

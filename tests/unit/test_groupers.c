@@ -493,8 +493,8 @@ START_TEST(what_cannot_be_is_refused_with_its_numbers) {
 
         begin(3, some);
         must_refuse("pack(0, column=c)",
-                    "sampler, column 6: pack: size: \"0\" is not allowed; expected a whole number from 1 to 16777216");
-        must_refuse("pack(8)", "sampler, column 1: pack lacks column; expected as in pack(4096, column=tokens)");
+                    "sampler, column 6: size: \"0\" is not allowed; expected a whole number from 1 to 16777216");
+        must_refuse("pack(8)", "sampler, column 1: pack needs its column, as in pack(4096, column=tokens)");
         must_refuse("pack(8, column=d)", "pack: there is no column \"d\"");
         must_refuse(
                 "pack(8, column=c, long=error)",

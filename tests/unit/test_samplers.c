@@ -933,45 +933,42 @@ START_TEST(a_samplers_normal_text_is_read_as_the_same) {
 END_TEST
 
 /* A value of an argument, or nonsense. */
-static void write_value(char *at, size_t size, const struct dlp_argument *argument) {
-        const char *choice = argument->choices ? argument->choices : "";
+static void write_value(char *at, size_t size, const struct argument *argument) {
         double from = argument->minimum, range = argument->maximum > 1000 ? 1000 - from : argument->maximum - from;
 
-        for (uint64_t skip = draw(3); skip > 0 && strchr(choice, ' '); skip--)
-                choice = strchr(choice, ' ') + 1;
-        if (argument->kind == DLP_ARGUMENT_FLAG)
+        if (argument->type == ARGUMENT_FLAG)
                 snprintf(at, size, "%s", draw(2) ? "true" : "false");
-        else if (argument->kind == DLP_ARGUMENT_CHOICE)
-                snprintf(at, size, "%.*s", (int)strcspn(choice, " "), choice);
-        else if (argument->kind == DLP_ARGUMENT_COLUMN || argument->kind == DLP_ARGUMENT_LENGTHS)
+        else if (argument->type == ARGUMENT_CHOICE)
+                snprintf(at, size, "%s", argument->choices[draw(argument->n_choices)]);
+        else if (argument->type == ARGUMENT_COLUMN || argument->type == ARGUMENT_LENGTHS)
                 snprintf(at, size, "column_%ju", (uintmax_t)draw(5));
-        else if (argument->kind == DLP_ARGUMENT_WHOLE)
+        else if (argument->type == ARGUMENT_WHOLE)
                 snprintf(at, size, "%ju", (uintmax_t)(from + floor(range * (double)draw(100) / 99)));
-        else if (argument->kind == DLP_ARGUMENT_LIST)
+        else if (argument->type == ARGUMENT_LIST)
                 snprintf(at, size, "%ju:%ju", (uintmax_t)draw(3), (uintmax_t)(3 + draw(3)));
         else
                 snprintf(at, size, "%.17g", from + range * (double)draw(1u << 20) / (1u << 20));
 }
 
-static void write_step(char *text, size_t size, const struct dlp_step_type *type) {
-        size_t n = (size_t)snprintf(text, size, "%s", type->name);
+static void write_step(char *text, size_t size, const struct kind *kind) {
+        size_t n = (size_t)snprintf(text, size, "%s", kind->name);
         const char *before = "(";
 
-        for (uint32_t i = 0; type->arguments[i].kind != DLP_ARGUMENT_END; i++) {
-                const struct dlp_argument *argument = &type->arguments[i];
-                bool is_all = argument->kind == DLP_ARGUMENT_NUMBERS || argument->kind == DLP_ARGUMENT_WEIGHTS;
+        for (uint32_t i = 0; kind->arguments[i].type != ARGUMENT_END; i++) {
+                const struct argument *argument = &kind->arguments[i];
+                bool is_all = argument->type == ARGUMENT_NUMBERS || argument->type == ARGUMENT_WEIGHTS;
 
                 for (uint64_t k = 0, n_values = is_all ? 1 + draw(4) : draw(3) > 0; k < n_values; k++) {
                         char value[64], name[8] = { (char)('p' + k), '\0' };
 
                         write_value(value, sizeof(value), argument);
                         n += (size_t)snprintf(text + n, size - n, "%s%s%s%s", before,
-                                              argument->kind == DLP_ARGUMENT_WEIGHTS ? name
-                                              : is_all                               ? ""
-                                                                                     : argument->name,
-                                              argument->kind == DLP_ARGUMENT_NUMBERS ? ""
-                                              : draw(9)                              ? "="
-                                                                                     : " = ",
+                                              argument->type == ARGUMENT_WEIGHTS ? name
+                                              : is_all                           ? ""
+                                                                                 : argument->name,
+                                              argument->type == ARGUMENT_NUMBERS ? ""
+                                              : draw(9)                          ? "="
+                                                                                 : " = ",
                                               value);
                         before = draw(2) ? ", " : ",";
                 }
@@ -982,16 +979,15 @@ static void write_step(char *text, size_t size, const struct dlp_step_type *type
 
 START_TEST(any_text_that_is_read_is_printed_and_read_as_the_same) {
         static struct dlp_order_text parsed;
-        unsigned n_read = 0;
+        unsigned n_read = 0, n_kinds = 0;
 
+        while (dlp_samplers.kinds[n_kinds])
+                n_kinds++;
         for (unsigned round = 0; round < 20000; round++) {
                 char text[DLP_SAMPLER_MAX], printed[DLP_SAMPLER_MAX], again[DLP_SAMPLER_MAX];
-                const char *name = dlp_step_names;
                 struct why why;
 
-                for (uint64_t skip = draw(20); skip > 0 && strchr(name, ' '); skip--)
-                        name = strchr(name, ' ') + 1;
-                write_step(text, sizeof(text), dlp_step_type_find(name, strcspn(name, " ")));
+                write_step(text, sizeof(text), dlp_samplers.kinds[draw(n_kinds)]);
                 if (dlp_order_text_parse(text, &parsed, &why) < 0)
                         continue;
                 ck_assert(dlp_order_text_print(&parsed, printed, &why) == 0);

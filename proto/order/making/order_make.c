@@ -210,7 +210,7 @@ uint64_t dlp_order_scratch_max(const struct dlp_order_text *text, const struct d
 }
 
 static int refuse_empty(const struct dlp_making *making, const struct dlp_step *step) {
-        return why_set(making->why, -EINVAL, "%s: no sample is left of the dataset's %llu", step->type->name,
+        return why_set(making->why, -EINVAL, "%s: no sample is left of the dataset's %llu", step->type->kind.name,
                        (unsigned long long)making->terms->base.n_samples);
 }
 
@@ -219,7 +219,7 @@ int dlp_order_make(const struct dlp_order_text *text, struct dlp_making *making,
         int r = 0;
 
         if (text->n_steps > 0 && making->terms->base.n_samples == 0)
-                return why_set(making->why, -EINVAL, "%s: the dataset has no samples", text->steps[0].type->name);
+                return why_set(making->why, -EINVAL, "%s: the dataset has no samples", text->steps[0].type->kind.name);
         if (text->n_steps == 0 || text->steps[0].type->role != DLP_CHOOSER) {
                 making->is_last = text->n_steps == 0;
                 r = dlp_making_permute(making, making->terms->base.n_samples, making->is_last, &order);

@@ -63,8 +63,8 @@ static int order_mixture_find_parts(const struct dlp_mixture_terms *mixing, cons
 
         if (terms->n_parts == 0)
                 return why_set(why, -EINVAL, "mix: the dataset is not made of several; there are no parts to mix");
-        if (!mixing->weights->is_set && terms->n_parts > DLP_LIST_MAX)
-                return why_set(why, -EINVAL, "mix: %u parts; at most %u are allowed", terms->n_parts, DLP_LIST_MAX);
+        if (!mixing->weights->is_set && terms->n_parts > KIND_LIST_MAX)
+                return why_set(why, -EINVAL, "mix: %u parts; at most %u are allowed", terms->n_parts, KIND_LIST_MAX);
         mixture->n_parts = mixing->weights->is_set ? mixing->weights->n_list : terms->n_parts;
         for (uint32_t i = 0; r == 0 && i < mixture->n_parts; i++)
                 if (mixing->weights->is_set)
@@ -156,7 +156,7 @@ static int make_shares(const struct dlp_mixture_terms *mixing, uint64_t epoch, s
 
 /* Shares of n, rounded so that they add up to n. */
 static void share_out(struct dlp_mixture *mixture, uint64_t n) {
-        double rests[DLP_LIST_MAX];
+        double rests[KIND_LIST_MAX];
         uint64_t n_left = n;
 
         for (uint32_t i = 0; i < mixture->n_parts; i++) {
@@ -267,11 +267,11 @@ int dlp_mixture_make(const struct dlp_mixture_terms *mixing, const struct dlp_ma
 /* ---- over epochs ----------------------------------------------------------------------------------------------- */
 
 void dlp_mixture_before(const struct dlp_mixture_terms *mixing, const struct dlp_making_terms *terms,
-                        const struct dlp_mixture *mixture, uint64_t ret_passes[DLP_LIST_MAX],
-                        uint64_t ret_samples[DLP_LIST_MAX]) {
+                        const struct dlp_mixture *mixture, uint64_t ret_passes[KIND_LIST_MAX],
+                        uint64_t ret_samples[KIND_LIST_MAX]) {
         uint64_t epoch = terms->base.epoch;
         uint64_t n_changing = mixing->at->n_list > 0 ? (uint64_t)mixing->at->list[mixing->at->n_list - 1] : 0;
-        unsigned __int128 sums[DLP_LIST_MAX] = { 0 };
+        unsigned __int128 sums[KIND_LIST_MAX] = { 0 };
         struct dlp_mixture past = *mixture;
 
         for (uint64_t i = 0; i < n_changing && i < epoch; i++) {

@@ -21,18 +21,18 @@ enum dlp_mixture_until {
 
 /* The values of a step's arguments. */
 struct dlp_mixture_terms {
-        const struct dlp_value *weights; /* unset: all parts, by their sizes */
-        const struct dlp_value *n, *until;
-        const struct dlp_value *to, *at; /* weights from epoch at[k] on: to[k * parts ...] */
+        const struct value *weights; /* unset: all parts, by their sizes */
+        const struct value *n, *until;
+        const struct value *to, *at; /* weights from epoch at[k] on: to[k * parts ...] */
         enum dlp_mixture_how how;
         double temperature;
 };
 
 struct dlp_mixture {
         uint32_t n_parts;
-        struct dlp_part parts[DLP_LIST_MAX];
-        double shares[DLP_LIST_MAX]; /* of this epoch; they add up to 1 */
-        uint64_t counts[DLP_LIST_MAX];
+        struct dlp_part parts[KIND_LIST_MAX];
+        double shares[KIND_LIST_MAX]; /* of this epoch; they add up to 1 */
+        uint64_t counts[KIND_LIST_MAX];
         uint64_t n; /* the sum of the counts */
 };
 
@@ -44,5 +44,5 @@ int dlp_mixture_make(const struct dlp_mixture_terms *mixing, const struct dlp_ma
 /* How many samples of each part the epochs before this one had, modulo 2^64 passes over the part: whole passes and the
  * samples after them. */
 void dlp_mixture_before(const struct dlp_mixture_terms *mixing, const struct dlp_making_terms *terms,
-                        const struct dlp_mixture *mixture, uint64_t ret_passes[DLP_LIST_MAX],
-                        uint64_t ret_samples[DLP_LIST_MAX]);
+                        const struct dlp_mixture *mixture, uint64_t ret_passes[KIND_LIST_MAX],
+                        uint64_t ret_samples[KIND_LIST_MAX]);

@@ -20,14 +20,11 @@ struct dlp_order_text {
         uint32_t n_steps;
         struct dlp_step steps[DLP_ORDER_STEPS_MAX];
 
-        char words[DLP_SAMPLER_MAX * 2];
-        size_t n_words;
-        double numbers[4 * DLP_LIST_MAX];
-        const char *names[4 * DLP_LIST_MAX];
-        uint32_t n_numbers;
+        /* What the values of its steps point to. */
+        _Alignas(8) uint8_t store[VALUE_STORE_BYTES(DLP_SAMPLER_MAX, DLP_ORDER_STEPS_MAX)];
 };
 
-/* Reads a text. -EINVAL with the column (from 1), what was found there and what was expected. */
+/* Reads a text. -EINVAL with the column (from 1), what was found there and what was expected; -ENOMEM. */
 int dlp_order_text_parse(const char *text, struct dlp_order_text *ret_text, struct why *why);
 
 /* Writes the text in its one normal spelling, with defaults, into DLP_SAMPLER_MAX bytes. Equal texts give equal orders.

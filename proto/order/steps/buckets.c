@@ -9,7 +9,7 @@
 
 #include "proto/order/grouping/grouping.h"
 #include "proto/order/grouping/lengths.h"
-#include "proto/order/steps/sampler_steps.h"
+#include "proto/order/steps/sampler_step.h"
 
 enum {
         COLUMN,
@@ -46,7 +46,7 @@ struct buckets {
         uint32_t limit; /* no longer sample fits into any batch */
         struct dlp_lengths lengths;
         struct dlp_grouping grouping;
-        struct bucket buckets[DLP_LIST_MAX];
+        struct bucket buckets[KIND_LIST_MAX];
 };
 
 /* ---- what the arguments say ------------------------------------------------------------------------------------ */
@@ -75,7 +75,7 @@ static uint32_t buckets_limit_of(const struct dlp_step *step) {
 
 /* Samples of a batch of a bucket at most, whatever their lengths are. */
 static uint64_t n_samples_max(const struct dlp_step *step, uint32_t idx, uint32_t batch_size) {
-        const struct dlp_value *values = step->values;
+        const struct value *values = step->values;
 
         if (values[SIZES].is_set)
                 return (uint64_t)values[SIZES].list[idx];
@@ -89,7 +89,7 @@ static bool is_above_budget(const struct dlp_step *step, uint64_t n_samples, uin
 }
 
 static int check(const struct dlp_step *step, struct why *why) {
-        const struct dlp_value *values = step->values;
+        const struct value *values = step->values;
 
         for (uint32_t i = 1; i < n_buckets(step); i++)
                 if (edge(step, i) <= edge(step, i - 1))
@@ -271,20 +271,23 @@ static int make(struct dlp_making *making, const struct dlp_step *step, struct d
 }
 
 const struct dlp_step_type dlp_step_buckets = {
-        .name = "buckets",
+        .kind = { .name = "buckets",
+                  .doc = "Batches of samples that are about as long as each other: a sample goes into the first bucket "
+                         "whose edge is not below its length, and a bucket gives a batch when it is full.",
+                  .like = "tf.data.Dataset.bucket_by_sequence_length",
+                  .example = "buckets(column=length, edges=64:128:256, tokens=8192)",
+                  .arguments = ARGUMENTS(
+                          { ARGUMENT_LENGTHS, "column", .form = "lengths of samples" },
+                          { ARGUMENT_LIST, "edges", .minimum = 1, .maximum = UINT32_MAX, .is_whole = true },
+                          { ARGUMENT_WHOLE, "tokens", .minimum = 1, .maximum = 1ull << 40, .is_optional = true },
+                          { ARGUMENT_LIST, "sizes", .minimum = 1, .maximum = 1u << 20, .is_whole = true,
+                            .is_optional = true },
+                          { ARGUMENT_WHOLE, "max", .minimum = 1, .maximum = 1u << 20, .is_optional = true },
+                          { ARGUMENT_WHOLE, "multiple", "1", .minimum = 1, .maximum = 1u << 20 },
+                          { ARGUMENT_CHOICE, "long", "error", CHOICES("error", "truncate", "skip") },
+                          { ARGUMENT_CHOICE, "last", "keep", CHOICES("keep", "drop") },
+                          { ARGUMENT_FLAG, "shuffle", "false" }) },
         .role = DLP_GROUPER,
-        .example = "buckets(column=length, edges=64:128:256, tokens=8192)",
-        .arguments = {
-                { DLP_ARGUMENT_LENGTHS, "column", .form = "lengths of samples" },
-                { DLP_ARGUMENT_LIST, "edges", .minimum = 1, .maximum = UINT32_MAX, .is_whole = true },
-                { DLP_ARGUMENT_WHOLE, "tokens", .minimum = 1, .maximum = 1ull << 40, .is_optional = true },
-                { DLP_ARGUMENT_LIST, "sizes", .minimum = 1, .maximum = 1u << 20, .is_whole = true, .is_optional = true },
-                { DLP_ARGUMENT_WHOLE, "max", .minimum = 1, .maximum = 1u << 20, .is_optional = true },
-                { DLP_ARGUMENT_WHOLE, "multiple", "1", .minimum = 1, .maximum = 1u << 20 },
-                { DLP_ARGUMENT_CHOICE, "long", "error", .choices = "error truncate skip" },
-                { DLP_ARGUMENT_CHOICE, "last", "keep", .choices = "keep drop" },
-                { DLP_ARGUMENT_FLAG, "shuffle", "false" },
-        },
         .check = check,
         .n_unit_max = n_unit_max,
         .n_elements_max = n_elements_max,

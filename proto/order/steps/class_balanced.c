@@ -6,7 +6,7 @@
 
 #include "proto/order/making/order_classes.h"
 #include "proto/order/making/order_weights.h"
-#include "proto/order/steps/sampler_steps.h"
+#include "proto/order/steps/sampler_step.h"
 
 enum {
         COLUMN,
@@ -96,13 +96,14 @@ static int make(struct dlp_making *making, const struct dlp_step *step, struct d
 }
 
 const struct dlp_step_type dlp_step_class_balanced = {
-        .name = "class_balanced",
+        .kind = { .name = "class_balanced",
+                  .doc = "Draws each class as often as each other one, with replacement.",
+                  .like = "torch.utils.data.WeightedRandomSampler with 1 / (samples of the class)",
+                  .example = "class_balanced(column=label, n=50000)",
+                  .arguments = ARGUMENTS({ ARGUMENT_COLUMN, "column", .form = "labels of samples" },
+                                         { ARGUMENT_WHOLE, "n", .minimum = 1, .maximum = (double)DLP_SAMPLES_MAX,
+                                           .is_optional = true }) },
         .role = DLP_CHOOSER,
-        .example = "class_balanced(column=label, n=50000)",
-        .arguments = {
-                { DLP_ARGUMENT_COLUMN, "column", .form = "labels of samples" },
-                { DLP_ARGUMENT_WHOLE, "n", .minimum = 1, .maximum = (double)DLP_SAMPLES_MAX, .is_optional = true },
-        },
         .n_positions_max = n_positions_max,
         .scratch_bytes = scratch_bytes,
         .repeats = true,

@@ -8,7 +8,7 @@
 #include <math.h>
 
 #include "proto/order/making/sorting.h"
-#include "proto/order/steps/sampler_steps.h"
+#include "proto/order/steps/sampler_step.h"
 
 enum {
         COLUMN,
@@ -21,7 +21,7 @@ enum {
 
 /* A last stage of all samples needs no end: the same follows. */
 static int check(const struct dlp_step *step, struct why *why) {
-        const struct dlp_value *stages = &step->values[STAGES], *epochs = &step->values[EPOCHS];
+        const struct value *stages = &step->values[STAGES], *epochs = &step->values[EPOCHS];
 
         for (uint32_t i = 1; i < stages->n_list; i++)
                 if (stages->list[i] <= stages->list[i - 1])
@@ -49,7 +49,7 @@ static int check(const struct dlp_step *step, struct why *why) {
 }
 
 static uint64_t n_chosen(const struct dlp_step *step, const struct dlp_making_terms *terms) {
-        const struct dlp_value *stages = &step->values[STAGES], *epochs = &step->values[EPOCHS];
+        const struct value *stages = &step->values[STAGES], *epochs = &step->values[EPOCHS];
         uint64_t n_samples = terms->base.n_samples;
 
         for (uint32_t i = 0; i < epochs->n_list; i++)
@@ -139,15 +139,15 @@ static int make(struct dlp_making *making, const struct dlp_step *step, struct d
 }
 
 const struct dlp_step_type dlp_step_curriculum = {
-        .name = "curriculum",
+        .kind = { .name = "curriculum",
+                  .doc = "The easiest samples first: each stage adds the next share of them, until an epoch has all.",
+                  .example = "curriculum(column=difficulty, stages=0.25:0.5, epochs=2:4)",
+                  .arguments = ARGUMENTS(
+                          { ARGUMENT_COLUMN, "column", .form = "how difficult samples are" },
+                          { ARGUMENT_LIST, "stages", .minimum = 1e-12, .maximum = 1 },
+                          { ARGUMENT_LIST, "epochs", .minimum = 1, .maximum = (double)DLP_EPOCH_MAX, .is_whole = true },
+                          { ARGUMENT_FLAG, "descending", "false" }) },
         .role = DLP_CHOOSER,
-        .example = "curriculum(column=difficulty, stages=0.25:0.5, epochs=2:4)",
-        .arguments = {
-                { DLP_ARGUMENT_COLUMN, "column", .form = "how difficult samples are" },
-                { DLP_ARGUMENT_LIST, "stages", .minimum = 1e-12, .maximum = 1 },
-                { DLP_ARGUMENT_LIST, "epochs", .minimum = 1, .maximum = (double)DLP_EPOCH_MAX, .is_whole = true },
-                { DLP_ARGUMENT_FLAG, "descending", "false" },
-        },
         .check = check,
         .n_positions_max = n_positions_max,
         .sample_bytes = 32,

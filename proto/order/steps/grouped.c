@@ -10,9 +10,9 @@
 #include <math.h>
 
 #include "proto/order/grouping/grouping.h"
-#include "proto/order/steps/sampler_steps.h"
+#include "proto/order/steps/sampler_step.h"
 
-#define GROUPS_MAX (DLP_LIST_MAX + 1)
+#define GROUPS_MAX (KIND_LIST_MAX + 1)
 #define CHUNK      65536u
 
 enum {
@@ -31,7 +31,7 @@ struct group {
 
 struct groups {
         uint32_t n_edges, n_groups, batch_size;
-        double edges[DLP_LIST_MAX];
+        double edges[KIND_LIST_MAX];
         struct group groups[GROUPS_MAX];
         uint32_t *positions;
         uint64_t n_each; /* of `positions` for each group */
@@ -40,7 +40,7 @@ struct groups {
 };
 
 static int check(const struct dlp_step *step, struct why *why) {
-        const struct dlp_value *edges = &step->values[EDGES];
+        const struct value *edges = &step->values[EDGES];
 
         if (step->values[K].is_set == edges->is_set)
                 return why_set(why, -EINVAL, "choose one of k and edges");
@@ -199,14 +199,15 @@ static int make(struct dlp_making *making, const struct dlp_step *step, struct d
 }
 
 const struct dlp_step_type dlp_step_grouped = {
-        .name = "grouped",
+        .kind = { .name = "grouped",
+                  .doc = "Batches of samples with about the same aspect ratio.",
+                  .like = "torchvision's references/detection/group_by_aspect_ratio.py",
+                  .example = "grouped(column=aspect, k=3)",
+                  .arguments = ARGUMENTS(
+                          { ARGUMENT_COLUMN, "column", .form = "aspect ratios" },
+                          { ARGUMENT_WHOLE, "k", .maximum = 31, .is_optional = true },
+                          { ARGUMENT_LIST, "edges", .minimum = -1e300, .maximum = 1e300, .is_optional = true }) },
         .role = DLP_GROUPER,
-        .example = "grouped(column=aspect, k=3)",
-        .arguments = {
-                { DLP_ARGUMENT_COLUMN, "column", .form = "aspect ratios" },
-                { DLP_ARGUMENT_WHOLE, "k", .maximum = 31, .is_optional = true },
-                { DLP_ARGUMENT_LIST, "edges", .minimum = -1e300, .maximum = 1e300, .is_optional = true },
-        },
         .check = check,
         .n_unit_max = n_unit_max,
         .is_batch = true,

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "proto/order/making/sorting.h"
-#include "proto/order/steps/sampler_steps.h"
+#include "proto/order/steps/sampler_step.h"
 
 enum {
         COLUMN,
@@ -142,14 +142,15 @@ static int make(struct dlp_making *making, const struct dlp_step *step, struct d
 }
 
 const struct dlp_step_type dlp_step_length_grouped = {
-        .name = "length_grouped",
+        .kind = { .name = "length_grouped",
+                  .doc = "Sorts samples by length within shuffled slices, so that batches have little padding.",
+                  .like = "transformers.trainer_pt_utils.LengthGroupedSampler",
+                  .example = "length_grouped(column=length)",
+                  .arguments = ARGUMENTS(
+                          { ARGUMENT_LENGTHS, "column", .form = "lengths of samples" },
+                          { ARGUMENT_WHOLE, "mega", .minimum = 1, .maximum = SLICE_MAX, .is_optional = true },
+                          { ARGUMENT_WHOLE, "batch", .minimum = 1, .maximum = SLICE_MAX, .is_optional = true }) },
         .role = DLP_ARRANGER,
-        .example = "length_grouped(column=length)",
-        .arguments = {
-                { DLP_ARGUMENT_LENGTHS, "column", .form = "lengths of samples" },
-                { DLP_ARGUMENT_WHOLE, "mega", .minimum = 1, .maximum = SLICE_MAX, .is_optional = true },
-                { DLP_ARGUMENT_WHOLE, "batch", .minimum = 1, .maximum = SLICE_MAX, .is_optional = true },
-        },
         .scratch_bytes = scratch_bytes,
         .make = make,
 };

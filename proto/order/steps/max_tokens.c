@@ -5,7 +5,7 @@
 
 #include "proto/order/grouping/grouping.h"
 #include "proto/order/grouping/lengths.h"
-#include "proto/order/steps/sampler_steps.h"
+#include "proto/order/steps/sampler_step.h"
 
 enum {
         COLUMN,
@@ -31,7 +31,7 @@ static int check(const struct dlp_step *step, struct why *why) {
 }
 
 static struct batching batching_of(const struct dlp_step *step) {
-        const struct dlp_value *values = step->values;
+        const struct value *values = step->values;
 
         return (struct batching){ .tokens = values[TOKENS].is_set ? values[TOKENS].whole : UINT64_MAX,
                                   .sentences = values[SENTENCES].is_set ? values[SENTENCES].whole : UINT64_MAX,
@@ -181,16 +181,17 @@ static int make(struct dlp_making *making, const struct dlp_step *step, struct d
 }
 
 const struct dlp_step_type dlp_step_max_tokens = {
-        .name = "max_tokens",
+        .kind = { .name = "max_tokens",
+                  .doc = "Batches whose tokens, padding included, are at most a number of them.",
+                  .like = "fairseq.data.data_utils.batch_by_size",
+                  .example = "max_tokens(column=length, tokens=4096)",
+                  .arguments = ARGUMENTS(
+                          { ARGUMENT_LENGTHS, "column", .form = "lengths of samples" },
+                          { ARGUMENT_WHOLE, "tokens", .minimum = 1, .maximum = 1ull << 31, .is_optional = true },
+                          { ARGUMENT_WHOLE, "sentences", .minimum = 1, .maximum = 1u << 20, .is_optional = true },
+                          { ARGUMENT_WHOLE, "multiple", "1", .minimum = 1, .maximum = 1u << 20 },
+                          { ARGUMENT_FLAG, "shuffle", "false" }) },
         .role = DLP_GROUPER,
-        .example = "max_tokens(column=length, tokens=4096)",
-        .arguments = {
-                { DLP_ARGUMENT_LENGTHS, "column", .form = "lengths of samples" },
-                { DLP_ARGUMENT_WHOLE, "tokens", .minimum = 1, .maximum = 1ull << 31, .is_optional = true },
-                { DLP_ARGUMENT_WHOLE, "sentences", .minimum = 1, .maximum = 1u << 20, .is_optional = true },
-                { DLP_ARGUMENT_WHOLE, "multiple", "1", .minimum = 1, .maximum = 1u << 20 },
-                { DLP_ARGUMENT_FLAG, "shuffle", "false" },
-        },
         .check = check,
         .n_unit_max = n_unit_max,
         .n_elements_max = n_elements_max,

@@ -5,7 +5,7 @@
 #include <errno.h>
 
 #include "proto/order/numpy_generator.h"
-#include "proto/order/steps/sampler_steps.h"
+#include "proto/order/steps/sampler_step.h"
 
 enum {
         SEED,
@@ -34,11 +34,11 @@ static int make(struct dlp_making *making, const struct dlp_step *step, struct d
 }
 
 const struct dlp_step_type dlp_step_numpy_shuffle = {
-        .name = "numpy_shuffle",
+        .kind = { .name = "numpy_shuffle",
+                  .doc = "A permutation that NumPy's generator makes of a seed of its own, the same in every epoch.",
+                  .like = "datasets.Dataset.shuffle",
+                  .example = "numpy_shuffle(seed=42)",
+                  .arguments = ARGUMENTS({ ARGUMENT_WHOLE, "seed", .maximum = (double)UINT64_MAX }) },
         .role = DLP_CHOOSER,
-        .example = "numpy_shuffle(seed=42)",
-        .arguments = {
-                { DLP_ARGUMENT_WHOLE, "seed", .maximum = (double)UINT64_MAX },
-        },
         .make = make,
 };

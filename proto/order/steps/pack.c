@@ -7,7 +7,7 @@
 #include <errno.h>
 
 #include "proto/order/grouping/grouping_packing.h"
-#include "proto/order/steps/sampler_steps.h"
+#include "proto/order/steps/sampler_step.h"
 
 #define ROWS_BEST_FIT  1000u /* datasets.map()'s batches, which TRL packs */
 #define BINS_FIRST_FIT 64u
@@ -38,7 +38,7 @@ static const enum dlp_long ON_LONG_DEFAULT[] = {
 };
 
 static struct dlp_packing packing_of(const struct dlp_step *step, const struct dlp_making_terms *terms) {
-        const struct dlp_value *values = step->values;
+        const struct value *values = step->values;
         uint32_t strategy = values[STRATEGY].choice;
 
         return (struct dlp_packing){
@@ -172,19 +172,21 @@ static int make(struct dlp_making *making, const struct dlp_step *step, struct d
 }
 
 const struct dlp_step_type dlp_step_pack = {
-        .name = "pack",
+        .kind = { .name = "pack",
+                  .doc = "Rows of one length that hold several samples each, one after the other.",
+                  .example = "pack(4096, column=tokens)",
+                  .arguments = ARGUMENTS(
+                          { ARGUMENT_WHOLE, "size", .minimum = 1, .maximum = DLP_PACK_SIZE_MAX },
+                          { ARGUMENT_LENGTHS, "column", .form = "lengths of samples" },
+                          { ARGUMENT_CHOICE, "strategy", "bfd", CHOICES("bfd", "wrapped", "first_fit") },
+                          { ARGUMENT_CHOICE, "long", CHOICES("error", "truncate", "skip", "split"),
+                            .is_optional = true },
+                          { ARGUMENT_WHOLE, "rows", .maximum = DLP_GROUPING_MAX, .is_optional = true },
+                          { ARGUMENT_WHOLE, "bins", .minimum = 1, .maximum = 1u << 20, .is_optional = true },
+                          { ARGUMENT_WHOLE, "max_samples", .minimum = 1, .maximum = DLP_PACK_SIZE_MAX,
+                            .is_optional = true },
+                          { ARGUMENT_FLAG, "shuffle", .is_optional = true }) },
         .role = DLP_GROUPER,
-        .example = "pack(4096, column=tokens)",
-        .arguments = {
-                { DLP_ARGUMENT_WHOLE, "size", .minimum = 1, .maximum = DLP_PACK_SIZE_MAX },
-                { DLP_ARGUMENT_LENGTHS, "column", .form = "lengths of samples" },
-                { DLP_ARGUMENT_CHOICE, "strategy", "bfd", .choices = "bfd wrapped first_fit" },
-                { DLP_ARGUMENT_CHOICE, "long", .choices = "error truncate skip split", .is_optional = true },
-                { DLP_ARGUMENT_WHOLE, "rows", .maximum = DLP_GROUPING_MAX, .is_optional = true },
-                { DLP_ARGUMENT_WHOLE, "bins", .minimum = 1, .maximum = 1u << 20, .is_optional = true },
-                { DLP_ARGUMENT_WHOLE, "max_samples", .minimum = 1, .maximum = DLP_PACK_SIZE_MAX, .is_optional = true },
-                { DLP_ARGUMENT_FLAG, "shuffle", .is_optional = true },
-        },
         .check = check,
         .n_positions_max = n_positions_max,
         .n_unit_max = n_unit_max,

@@ -4,7 +4,7 @@
  * the other from the same generator, then the beginning of another one. */
 #include <errno.h>
 
-#include "proto/order/steps/sampler_steps.h"
+#include "proto/order/steps/sampler_step.h"
 
 enum {
         REPLACEMENT,
@@ -83,13 +83,14 @@ static int make(struct dlp_making *making, const struct dlp_step *step, struct d
 }
 
 const struct dlp_step_type dlp_step_random = {
-        .name = "random",
+        .kind = { .name = "random",
+                  .doc = "Draws samples with or without replacement.",
+                  .like = "torch.utils.data.RandomSampler",
+                  .example = "random(replacement=true, n=50000)",
+                  .arguments = ARGUMENTS({ ARGUMENT_FLAG, "replacement", "false" },
+                                         { ARGUMENT_WHOLE, "n", .minimum = 1, .maximum = (double)DLP_SAMPLES_MAX,
+                                           .is_optional = true }) },
         .role = DLP_CHOOSER,
-        .example = "random(replacement=true, n=50000)",
-        .arguments = {
-                { DLP_ARGUMENT_FLAG, "replacement", "false" },
-                { DLP_ARGUMENT_WHOLE, "n", .minimum = 1, .maximum = (double)DLP_SAMPLES_MAX, .is_optional = true },
-        },
         .n_positions_max = n_positions_max,
         .repeats = true,
         .sample_bytes = 8,

@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "proto/order/making/order_draws.h"
-#include "proto/order/steps/sampler_steps.h"
+#include "proto/order/steps/sampler_step.h"
 
 enum {
         LENGTHS,
@@ -15,7 +15,7 @@ enum {
         SEED,
 };
 
-static double random_split_sum_of(const struct dlp_value *lengths) {
+static double random_split_sum_of(const struct value *lengths) {
         double sum = 0;
 
         for (uint32_t i = 0; i < lengths->n_list; i++)
@@ -24,14 +24,14 @@ static double random_split_sum_of(const struct dlp_value *lengths) {
 }
 
 /* As torch: within a billionth of 1, and not above it. */
-static bool are_shares(const struct dlp_value *lengths) {
+static bool are_shares(const struct value *lengths) {
         double sum = random_split_sum_of(lengths);
 
         return sum <= 1 && 1 - sum <= 1e-9;
 }
 
 static int check(const struct dlp_step *step, struct why *why) {
-        const struct dlp_value *lengths = &step->values[LENGTHS];
+        const struct value *lengths = &step->values[LENGTHS];
         double sum = random_split_sum_of(lengths);
 
         if (step->values[PART].whole >= lengths->n_list)
@@ -49,8 +49,8 @@ static int check(const struct dlp_step *step, struct why *why) {
 /* The place of the part, and how many samples it has. Shares are rounded down; what is left goes to the first parts,
  * one to each. */
 static uint64_t random_split_place_of(const struct dlp_step *step, uint64_t n_samples, uint64_t *ret_n) {
-        const struct dlp_value *lengths = &step->values[LENGTHS];
-        uint64_t counts[DLP_LIST_MAX], n_left = n_samples, begin = 0;
+        const struct value *lengths = &step->values[LENGTHS];
+        uint64_t counts[KIND_LIST_MAX], n_left = n_samples, begin = 0;
         bool is_shared = are_shares(lengths);
 
         for (uint32_t i = 0; i < lengths->n_list; i++) {
@@ -100,14 +100,15 @@ static int make(struct dlp_making *making, const struct dlp_step *step, struct d
 }
 
 const struct dlp_step_type dlp_step_random_split = {
-        .name = "random_split",
+        .kind = { .name = "random_split",
+                  .doc = "One part of a random division of the dataset, the same for equal seeds.",
+                  .like = "torch.utils.data.random_split",
+                  .example = "random_split(0.9, 0.1, part=0, seed=0)",
+                  .arguments = ARGUMENTS(
+                          { ARGUMENT_NUMBERS, "lengths", .minimum = 0, .maximum = (double)DLP_SAMPLES_MAX },
+                          { ARGUMENT_WHOLE, "part", .maximum = KIND_LIST_MAX - 1 },
+                          { ARGUMENT_WHOLE, "seed", "0", .maximum = (double)UINT64_MAX }) },
         .role = DLP_CHOOSER,
-        .example = "random_split(0.9, 0.1, part=0, seed=0)",
-        .arguments = {
-                { DLP_ARGUMENT_NUMBERS, "lengths", .minimum = 0, .maximum = (double)DLP_SAMPLES_MAX },
-                { DLP_ARGUMENT_WHOLE, "part", .maximum = DLP_LIST_MAX - 1 },
-                { DLP_ARGUMENT_WHOLE, "seed", "0", .maximum = (double)UINT64_MAX },
-        },
         .check = check,
         .n_positions_max = n_positions_max,
         .sample_bytes = 16,

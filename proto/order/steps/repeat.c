@@ -6,7 +6,7 @@
  * argument. Without `n` all positions are there. */
 #include <errno.h>
 
-#include "proto/order/steps/sampler_steps.h"
+#include "proto/order/steps/sampler_step.h"
 
 enum {
         TIMES,
@@ -66,13 +66,14 @@ static int make(struct dlp_making *making, const struct dlp_step *step, struct d
 }
 
 const struct dlp_step_type dlp_step_repeat = {
-        .name = "repeat",
+        .kind = { .name = "repeat",
+                  .doc = "Each sample several times an epoch.",
+                  .like = "torchvision's references/classification/sampler.py, RASampler",
+                  .example = "repeat(3)",
+                  .arguments = ARGUMENTS({ ARGUMENT_WHOLE, "times", .minimum = 1, .maximum = 65536 },
+                                         { ARGUMENT_WHOLE, "n", .minimum = 1, .maximum = (double)DLP_SAMPLES_MAX,
+                                           .is_optional = true }) },
         .role = DLP_CHOOSER,
-        .example = "repeat(3)",
-        .arguments = {
-                { DLP_ARGUMENT_WHOLE, "times", .minimum = 1, .maximum = 65536 },
-                { DLP_ARGUMENT_WHOLE, "n", .minimum = 1, .maximum = (double)DLP_SAMPLES_MAX, .is_optional = true },
-        },
         .n_positions_max = n_positions_max,
         .sample_bytes = 16,
         .repeats = true,

@@ -10,7 +10,7 @@
 
 #include "proto/order/making/order_classes.h"
 #include "proto/order/making/order_draws.h"
-#include "proto/order/steps/sampler_steps.h"
+#include "proto/order/steps/sampler_step.h"
 
 enum {
         COLUMN,
@@ -51,7 +51,7 @@ static double n_classes_max(const struct dlp_column *column) {
  * and all classes together most if they are alike. Beside that each sample comes once, and perhaps once more. */
 static uint64_t n_positions_max(const struct dlp_step *step, const struct dlp_making_terms *terms, uint64_t n) {
         const struct dlp_column *column = repeat_factor_column_of(step, terms);
-        double share = step->values[T].real * (double)n, n_classes, more;
+        double share = step->values[T].number * (double)n, n_classes, more;
 
         if (!column)
                 return 2 * n;
@@ -189,7 +189,7 @@ static int make_all(struct dlp_making *making, const struct dlp_step *step, stru
         if (r < 0)
                 return r;
         dlp_making_seed(making, &random);
-        r = repeat_factor_draw(making, factors, step->values[T].real, &random, &n);
+        r = repeat_factor_draw(making, factors, step->values[T].number, &random, &n);
         if (r < 0)
                 return r;
         if (n > DLP_SAMPLES_MAX)
@@ -238,13 +238,13 @@ static int make(struct dlp_making *making, const struct dlp_step *step, struct d
 }
 
 const struct dlp_step_type dlp_step_repeat_factor = {
-        .name = "repeat_factor",
+        .kind = { .name = "repeat_factor",
+                  .doc = "Repeats samples of rare classes, by the square root of how rare they are.",
+                  .like = "detectron2.data.samplers.RepeatFactorTrainingSampler",
+                  .example = "repeat_factor(column=label, t=0.001)",
+                  .arguments = ARGUMENTS({ ARGUMENT_COLUMN, "column", .form = "labels of samples" },
+                                         { ARGUMENT_NUMBER, "t", "0.001", .minimum = 1e-12, .maximum = 1 }) },
         .role = DLP_CHOOSER,
-        .example = "repeat_factor(column=label, t=0.001)",
-        .arguments = {
-                { DLP_ARGUMENT_COLUMN, "column", .form = "labels of samples" },
-                { DLP_ARGUMENT_REAL, "t", "0.001", .minimum = 1e-12, .maximum = 1 },
-        },
         .n_positions_max = n_positions_max,
         .scratch_bytes = scratch_bytes,
         .repeats = true,

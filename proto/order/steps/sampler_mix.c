@@ -15,7 +15,7 @@
 #include "proto/order/making/order_mixture.h"
 #include "proto/order/making/order_quota.h"
 #include "proto/order/philox.h"
-#include "proto/order/steps/sampler_steps.h"
+#include "proto/order/steps/sampler_step.h"
 
 enum {
         WEIGHTS,
@@ -38,13 +38,13 @@ static struct dlp_mixture_terms sampler_mix_terms_of(const struct dlp_step *step
                                            .to = &step->values[TO],
                                            .at = &step->values[AT],
                                            .how = (enum dlp_mixture_how)step->values[HOW].choice,
-                                           .temperature = step->values[TEMPERATURE].real };
+                                           .temperature = step->values[TEMPERATURE].number };
 }
 
 /* ---- the text -------------------------------------------------------------------------------------------------- */
 
 static int sampler_mix_check_weights(const struct dlp_step *step, struct why *why) {
-        const struct dlp_value *weights = &step->values[WEIGHTS];
+        const struct value *weights = &step->values[WEIGHTS];
         double sum = 0;
 
         for (uint32_t i = 0; i < weights->n_list; i++) {
@@ -63,7 +63,7 @@ static int sampler_mix_check_weights(const struct dlp_step *step, struct why *wh
 }
 
 static int check_schedule(const struct dlp_step *step, struct why *why) {
-        const struct dlp_value *to = &step->values[TO], *at = &step->values[AT];
+        const struct value *to = &step->values[TO], *at = &step->values[AT];
         uint32_t n_parts = step->values[WEIGHTS].n_list;
 
         if (to->n_list != at->n_list * n_parts)
@@ -103,7 +103,7 @@ static int check(const struct dlp_step *step, struct why *why) {
                 return why_set(why, -EINVAL,
                                "the weights say how many samples an epoch has; n and until are for "
                                "how=proportion and how=blend");
-        if (has_counts && step->values[TEMPERATURE].real != 1)
+        if (has_counts && step->values[TEMPERATURE].number != 1)
                 return why_set(why, -EINVAL, "temperature is for how=proportion and how=blend");
         if (step->values[N].is_set && step->values[UNTIL].is_set)
                 return why_set(why, -EINVAL, "n and until both say how long an epoch is; give one of them");
@@ -119,7 +119,7 @@ static uint64_t n_positions_max(const struct dlp_step *step, const struct dlp_ma
 
 static uint64_t scratch_bytes(const struct dlp_step *step, const struct dlp_making_terms *terms, uint64_t n) {
         return 2 * sizeof(uint64_t) * n_positions_max(step, terms, n) + sizeof(uint64_t) * terms->base.n_samples +
-               sizeof(struct dlp_sampler) + dlp_quota_bytes(DLP_LIST_MAX);
+               sizeof(struct dlp_sampler) + dlp_quota_bytes(KIND_LIST_MAX);
 }
 
 /* ---- which part stands where: the order holds their numbers ----------------------------------------------------- */
@@ -251,7 +251,7 @@ static int list_part(struct dlp_making *making, const struct dlp_part *part, uin
 
 static int list_parts(struct dlp_making *making, const struct dlp_mixture_terms *mixing,
                       const struct dlp_mixture *mixture, const struct dlp_order *listed) {
-        uint64_t passes[DLP_LIST_MAX], begins[DLP_LIST_MAX], at = 0;
+        uint64_t passes[KIND_LIST_MAX], begins[KIND_LIST_MAX], at = 0;
         struct dlp_sampler *sampler;
         int r = dlp_making_allocate(making, 1, sizeof(*sampler), &sampler);
 
@@ -271,7 +271,7 @@ static int list_parts(struct dlp_making *making, const struct dlp_mixture_terms 
 /* Puts the samples of each part where the part stands. */
 static int sampler_mix_fill(struct dlp_making *making, const struct dlp_mixture *mixture,
                             const struct dlp_order *listed, const struct dlp_order *order) {
-        uint64_t at[DLP_LIST_MAX] = { 0 };
+        uint64_t at[KIND_LIST_MAX] = { 0 };
 
         for (uint32_t i = 1; i < mixture->n_parts; i++)
                 at[i] = at[i - 1] + mixture->counts[i - 1];
@@ -306,20 +306,24 @@ static int make(struct dlp_making *making, const struct dlp_step *step, struct d
 }
 
 const struct dlp_step_type dlp_step_mix = {
-        .name = "mix",
+        .kind = { .name = "mix",
+                  .doc = "Samples of the parts of a dataset that is made of several, in shares that may change from "
+                         "epoch to epoch.",
+                  .like = "datasets.interleave_datasets, Megatron's BlendedDataset",
+                  .example = "mix(photos=0.7, sketches=0.3, n=50000)",
+                  .arguments = ARGUMENTS(
+                          { ARGUMENT_WEIGHTS, "weights", .maximum = (double)DLP_SAMPLES_MAX, .is_optional = true,
+                            .form = "parts and their weights" },
+                          { ARGUMENT_WHOLE, "n", .minimum = 1, .maximum = (double)DLP_SAMPLES_MAX,
+                            .is_optional = true },
+                          { ARGUMENT_CHOICE, "how", "proportion", CHOICES("proportion", "repeat", "choose", "blend") },
+                          { ARGUMENT_NUMBER, "temperature", "1", .minimum = 0.001, .maximum = 1e6 },
+                          { ARGUMENT_CHOICE, "until", CHOICES("first", "all"), .is_optional = true },
+                          { ARGUMENT_FLAG, "even", "false" },
+                          { ARGUMENT_LIST, "to", .maximum = (double)DLP_SAMPLES_MAX, .is_optional = true },
+                          { ARGUMENT_LIST, "at", .minimum = 1, .maximum = AT_MAX, .is_optional = true,
+                            .is_whole = true }) },
         .role = DLP_CHOOSER,
-        .example = "mix(photos=0.7, sketches=0.3, n=50000)",
-        .arguments = {
-                { DLP_ARGUMENT_WEIGHTS, "weights", .maximum = (double)DLP_SAMPLES_MAX, .is_optional = true,
-                  .form = "parts and their weights" },
-                { DLP_ARGUMENT_WHOLE, "n", .minimum = 1, .maximum = (double)DLP_SAMPLES_MAX, .is_optional = true },
-                { DLP_ARGUMENT_CHOICE, "how", "proportion", .choices = "proportion repeat choose blend" },
-                { DLP_ARGUMENT_REAL, "temperature", "1", .minimum = 0.001, .maximum = 1e6 },
-                { DLP_ARGUMENT_CHOICE, "until", .choices = "first all", .is_optional = true },
-                { DLP_ARGUMENT_FLAG, "even", "false" },
-                { DLP_ARGUMENT_LIST, "to", .maximum = (double)DLP_SAMPLES_MAX, .is_optional = true },
-                { DLP_ARGUMENT_LIST, "at", .minimum = 1, .maximum = AT_MAX, .is_optional = true, .is_whole = true },
-        },
         .check = check,
         .n_positions_max = n_positions_max,
         .scratch_bytes = scratch_bytes,

@@ -7,17 +7,17 @@
  *   grouper    says which positions belong together, as a batch or as a row of a batch: buckets, grouped, pack
  *
  * An arranger or grouper without chooser works on the base order, which `order`, `shuffle` and seed define. A step is a
- * file steps/NAME.c with one struct dlp_step_type, and a row of the table in sampler_steps.c. It declares its
- * arguments; order/making/order_arguments.c reads, checks and prints them in the same way for all steps. */
+ * file steps/NAME.c with one struct dlp_step_type, which the build finds (proto/text/kinds.h). */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "proto/order/making/making.h"
+#include "proto/text/kinds.h"
+#include "proto/text/step_values.h"
 
 #define DLP_ARGUMENTS_MAX 10u
-#define DLP_LIST_MAX      64u /* numbers, or parts of a mixture, in one argument */
 
 enum dlp_step_role {
         DLP_CHOOSER,
@@ -25,56 +25,18 @@ enum dlp_step_role {
         DLP_GROUPER,
 };
 
-enum dlp_argument_kind {
-        DLP_ARGUMENT_END,
-        DLP_ARGUMENT_WHOLE,   /* a whole number */
-        DLP_ARGUMENT_REAL,    /* a number */
-        DLP_ARGUMENT_FLAG,    /* true, false */
-        DLP_ARGUMENT_COLUMN,  /* the name of a column */
-        DLP_ARGUMENT_LENGTHS, /* the name of a column; a field whose samples differ in length stands for its lengths */
-        DLP_ARGUMENT_CHOICE,  /* one of the names in `choices` */
-        DLP_ARGUMENT_LIST,    /* numbers with ":" between them */
-        DLP_ARGUMENT_NUMBERS, /* numbers without names, as many as there are: random_split(0.9, 0.1) */
-        DLP_ARGUMENT_WEIGHTS, /* all other names with a number each: mix(a=0.7, b=0.3) */
-};
-
-struct dlp_argument {
-        enum dlp_argument_kind kind;
-        const char *name;
-        const char *by_default;  /* as text; NULL: must be given, unless it is_optional */
-        double minimum, maximum; /* of all numbers, both included */
-        const char *choices;     /* of DLP_ARGUMENT_CHOICE: separated by blanks */
-        bool is_optional;        /* may be left out; is_set says whether it was, and the normal text does not show it */
-        bool is_whole;           /* of lists: no fractions */
-        const char *form;        /* for messages: what it is, "indices of samples" */
-};
-
-struct dlp_value {
-        bool is_set;
-        uint64_t whole;
-        double real;
-        bool flag;
-        uint32_t choice;  /* which of the choices */
-        const char *text; /* of a column: its name */
-        uint32_t n_list;
-        const double *list;
-        const char *const *names; /* of weights: n_list of them */
-};
-
 struct dlp_step_type;
 
 /* A step of a text. What it refers to belongs to the text (order/making/order_text.h). */
 struct dlp_step {
         const struct dlp_step_type *type;
-        struct dlp_value values[DLP_ARGUMENTS_MAX]; /* in the sequence of type->arguments */
-        bool follows_chooser;                       /* else each sample of the dataset comes to it once */
+        struct value values[DLP_ARGUMENTS_MAX]; /* in the sequence of type->arguments */
+        bool follows_chooser;                   /* else each sample of the dataset comes to it once */
 };
 
 struct dlp_step_type {
-        const char *name;
+        struct kind kind; /* comes first */
         enum dlp_step_role role;
-        const char *example; /* for messages: "weighted(column=w)" */
-        struct dlp_argument arguments[DLP_ARGUMENTS_MAX + 1];
 
         /* What the arguments must be beside their own bounds: -EINVAL with `why`. Asks for nothing but the values.
          * NULL: they may be anything. */
@@ -110,8 +72,5 @@ struct dlp_step_type {
         int (*make)(struct dlp_making *making, const struct dlp_step *step, struct dlp_order *order);
 };
 
-/* The types by their names. */
-const struct dlp_step_type *dlp_step_type_find(const char *name, size_t n);
-
-/* All names, separated by blanks, for messages. */
-extern const char dlp_step_names[];
+/* All of them: each is the kind of a struct dlp_step_type. */
+extern const struct kind_family dlp_samplers;

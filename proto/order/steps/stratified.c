@@ -4,7 +4,7 @@
 
 #include "proto/order/making/order_classes.h"
 #include "proto/order/making/order_quota.h"
-#include "proto/order/steps/sampler_steps.h"
+#include "proto/order/steps/sampler_step.h"
 
 enum {
         COLUMN,
@@ -110,10 +110,11 @@ static int make(struct dlp_making *making, const struct dlp_step *step, struct d
 }
 
 const struct dlp_step_type dlp_step_stratified = {
-        .name = "stratified",
+        .kind = { .name = "stratified",
+                  .doc = "Deals the classes out evenly, so that each stretch of an epoch has about as many of each.",
+                  .example = "stratified(column=label)",
+                  .arguments = ARGUMENTS({ ARGUMENT_COLUMN, "column", .form = "labels of samples" }) },
         .role = DLP_ARRANGER,
-        .example = "stratified(column=label)",
-        .arguments = { { DLP_ARGUMENT_COLUMN, "column", .form = "labels of samples" } },
         .scratch_bytes = scratch_bytes,
         .make = make,
 };

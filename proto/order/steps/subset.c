@@ -2,7 +2,7 @@
  * randperm(length of the column). Without shuffling in the column's sequence. A number may come several times. */
 #include <errno.h>
 
-#include "proto/order/steps/sampler_steps.h"
+#include "proto/order/steps/sampler_step.h"
 
 enum {
         COLUMN,
@@ -71,10 +71,12 @@ static int make(struct dlp_making *making, const struct dlp_step *step, struct d
 }
 
 const struct dlp_step_type dlp_step_subset = {
-        .name = "subset",
+        .kind = { .name = "subset",
+                  .doc = "The samples whose numbers a column holds.",
+                  .like = "torch.utils.data.SubsetRandomSampler",
+                  .example = "subset(indices.txt)",
+                  .arguments = ARGUMENTS({ ARGUMENT_COLUMN, "column", .form = "indices of samples" }) },
         .role = DLP_CHOOSER,
-        .example = "subset(indices.txt)",
-        .arguments = { { DLP_ARGUMENT_COLUMN, "column", .form = "indices of samples" } },
         .n_positions_max = n_positions_max,
         .repeats = true,
         .scratch_bytes = scratch_bytes,

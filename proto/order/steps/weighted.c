@@ -10,7 +10,7 @@
 #include "proto/order/making/order_draws.h"
 #include "proto/order/making/order_weights.h"
 #include "proto/order/making/sorting.h"
-#include "proto/order/steps/sampler_steps.h"
+#include "proto/order/steps/sampler_step.h"
 
 enum {
         COLUMN,
@@ -131,14 +131,15 @@ static int make(struct dlp_making *making, const struct dlp_step *step, struct d
 }
 
 const struct dlp_step_type dlp_step_weighted = {
-        .name = "weighted",
+        .kind = { .name = "weighted",
+                  .doc = "Draws samples as often as their weights say.",
+                  .like = "torch.utils.data.WeightedRandomSampler",
+                  .example = "weighted(column=w, n=50000)",
+                  .arguments = ARGUMENTS({ ARGUMENT_COLUMN, "column", .form = "weights of samples" },
+                                         { ARGUMENT_WHOLE, "n", .minimum = 1, .maximum = (double)DLP_SAMPLES_MAX,
+                                           .is_optional = true },
+                                         { ARGUMENT_FLAG, "replacement", "true" }) },
         .role = DLP_CHOOSER,
-        .example = "weighted(column=w, n=50000)",
-        .arguments = {
-                { DLP_ARGUMENT_COLUMN, "column", .form = "weights of samples" },
-                { DLP_ARGUMENT_WHOLE, "n", .minimum = 1, .maximum = (double)DLP_SAMPLES_MAX, .is_optional = true },
-                { DLP_ARGUMENT_FLAG, "replacement", "true" },
-        },
         .n_positions_max = n_positions_max,
         .scratch_bytes = scratch_bytes,
         .repeats = true,

@@ -1,0 +1,93 @@
+/* proto/text/grammar.h: the one grammar of pipelines, samplers, collations and preparations.
+ *
+ *      NAME(VALUE, KEY=VALUE, KEY=[NAME(VALUE), NAME]) NAME ...
+ *
+ * Here a text is cut into steps and their arguments, once; what a name means and which type a value has is said by the
+ * kinds (proto/text/kinds.h), and step_values.h reads them. Whoever comes after that gets values: nobody else looks at
+ * characters. Words point into the grammar's own copy of the text, so that a message at any time says its column.
+ *
+ * What fingers used to Python type is taken: [0.5, 0.4] and (0.5, 0.4) are the value 0.5:0.4, "T." and the other names
+ * of torchvision's modules before a class do not count, and a comma may follow a step's parentheses.
+ *
+ * A text with a mistake has steps, too: those before it, and a last one that is not whole. So the first mistake is the
+ * one that is reported, whether it is a comma, a name or a value: who reads the values of a step says what it lacks. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/base/symbol.h"
+#include "proto/base/why.h"
+
+#define GRAMMAR_ARGUMENTS_MAX 96u /* of a step: a mixture has 64 parts */
+
+struct grammar;
+
+/* n characters of the text, without NUL. Where n is 0 something is missing, and `at` is where. */
+struct grammar_word {
+        const char *at;
+        size_t n;
+};
+
+struct grammar_argument {
+        struct grammar_word key; /* n = 0: none is written */
+        struct grammar_word value;
+};
+
+struct grammar_step {
+        struct grammar_word name;   /* n = 0: what is there is no name; then it is the last step */
+        struct grammar_word inside; /* whatever is between its parentheses, without blanks around it, as it was typed */
+        bool has_parentheses;
+        uint32_t n_arguments;
+        const struct grammar_argument *arguments;
+        const char *comma;    /* the ")" that follows a last comma; NULL: there is no such comma */
+        const char *stop;     /* where it is not as expected; NULL: it is whole. Else it is the last step */
+        const char *expected; /* at `stop` */
+};
+
+/* Some steps of a text, one after the other. They belong to the grammar. */
+struct grammar_steps {
+        const struct grammar_step *at;
+        uint32_t n;
+};
+
+/* A text to read. `what` it is, for messages: "pipeline"; static. -ENOMEM. */
+int grammar_new(const char *what, const char *text, struct grammar **ret_grammar, struct why *why)
+        DLP_SYMBOL(grammar_new);
+
+/* Takes NULL. */
+void grammar_free(struct grammar *grammar) DLP_SYMBOL(grammar_free);
+void grammar_freep(struct grammar **grammar) DLP_SYMBOL(grammar_freep);
+
+/* All of the text. */
+struct grammar_word grammar_all(const struct grammar *grammar) DLP_SYMBOL(grammar_all);
+
+/* The steps of a part of the text, with blanks between them. -ENOMEM, and nothing else. */
+int grammar_steps(struct grammar *grammar, struct grammar_word part, struct grammar_steps *ret_steps)
+        DLP_SYMBOL(grammar_steps);
+
+/* The steps within brackets, [NAME(VALUE), NAME], which are a value. A bracket that is not closed is a mistake of its
+ * last step, or of a step without name. -ENOMEM, and nothing else. */
+int grammar_inside(struct grammar *grammar, struct grammar_word value, struct grammar_steps *ret_steps)
+        DLP_SYMBOL(grammar_inside);
+
+/* ---- words ----------------------------------------------------------------------------------------------------- */
+
+bool grammar_is(struct grammar_word word, const char *name) DLP_SYMBOL(grammar_is);
+
+/* How much of it is shown in a message, for "%.*s". */
+int grammar_shown(struct grammar_word word) DLP_SYMBOL(grammar_shown);
+
+/* ---- messages -------------------------------------------------------------------------------------------------- */
+
+/* From 1. */
+size_t grammar_column(const struct grammar *grammar, const char *at) DLP_SYMBOL(grammar_column);
+
+/* "pipeline, column 7: " and a sentence. -EINVAL. */
+int grammar_refuse(const struct grammar *grammar, const char *at, struct why *why, const char *format, ...)
+        DLP_SYMBOL(grammar_refuse) __attribute__((format(printf, 4, 5)));
+
+/* What is found there, or that the text ends, and what was expected. -EINVAL. */
+int grammar_expect(const struct grammar *grammar, const char *at, const char *expected, struct why *why)
+        DLP_SYMBOL(grammar_expect);
