@@ -17,23 +17,6 @@ static uint64_t dlctl_datasets_percent(uint64_t n_done, uint64_t n_total) {
         return whole < 100 ? whole : 99;
 }
 
-static void dlctl_datasets_add_nodes(cJSON *record, const Dlp__Staging *staging) {
-        cJSON *list = record_list(record, "staging_nodes");
-
-        for (size_t i = 0; i < staging->n_listed; i++) {
-                const Dlp__StagingNode *node = staging->listed[i];
-                cJSON *row = list_record(list);
-
-                record_text(row, "node", node->name);
-                record_number(row, "done_bytes", node->n_bytes_done);
-                record_number(row, "total_bytes", node->n_bytes_total);
-                record_number(row, "origin_bytes", node->n_bytes_origin);
-                record_number(row, "n_retries", node->n_retries);
-                record_number(row, "n_errors", node->n_errors);
-                record_text(row, "doing", node->doing);
-        }
-}
-
 /* A list with one record or none: as text it becomes a table. */
 static void dlctl_datasets_add_staging(cJSON *record, const Dlp__Staging *staging) {
         cJSON *list = record_list(record, "staging"), *row;
@@ -41,23 +24,20 @@ static void dlctl_datasets_add_staging(cJSON *record, const Dlp__Staging *stagin
         if (!staging)
                 return;
         row = list_record(list);
-        record_text(row, "phase", staging->phase);
-        record_bool(row, "at_work", staging->at_work);
+        record_fields(row, staging, "phase at_work");
         record_number(row, "percent", dlctl_datasets_percent(staging->n_bytes_done, staging->n_bytes_total));
-        record_number(row, "done_bytes", staging->n_bytes_done);
-        record_number(row, "total_bytes", staging->n_bytes_total);
-        record_number(row, "origin_bytes", staging->n_bytes_origin);
-        record_number(row, "per_second_bytes", staging->bytes_per_second);
+        record_fields(row, staging,
+                      "done_bytes=n_bytes_done total_bytes=n_bytes_total origin_bytes=n_bytes_origin "
+                      "per_second_bytes=bytes_per_second");
         if (staging->seconds_left >= 0)
-                record_number(row, "left_seconds", (uint64_t)staging->seconds_left);
-        record_number(row, "running_seconds", staging->seconds);
-        record_number(row, "n_files", staging->n_files_total);
-        record_number(row, "n_files_done", staging->n_files_done);
-        record_number(row, "n_retries", staging->n_retries);
-        record_number(row, "n_errors", staging->n_errors);
-        record_number(row, "n_nodes", staging->n_nodes);
-        record_text(row, "error", staging->error);
-        dlctl_datasets_add_nodes(record, staging);
+                record_fields(row, staging, "left_seconds=seconds_left");
+        record_fields(row, staging,
+                      "running_seconds=seconds n_files=n_files_total n_files_done n_retries n_errors n_nodes error");
+        list = record_list(record, "staging_nodes");
+        for (size_t i = 0; i < staging->n_listed; i++)
+                record_fields(list_record(list), staging->listed[i],
+                              "node=name done_bytes=n_bytes_done total_bytes=n_bytes_total "
+                              "origin_bytes=n_bytes_origin n_retries n_errors doing");
 }
 
 /* "[-1,4]" */
@@ -79,12 +59,9 @@ static void dlctl_datasets_add_fields(cJSON *record, const Dlp__Dataset *dataset
                 char shape[160];
 
                 shape_text(field, shape, sizeof(shape));
-                record_text(row, "field", field->name);
-                record_text(row, "kind", field->kind);
-                record_text(row, "dtype", field->dtype);
+                record_fields(row, field, "field=name kind dtype");
                 record_text(row, "shape", shape);
-                record_bool(row, "stored", field->stored);
-                record_bool(row, "may_be_absent", field->may_be_absent);
+                record_fields(row, field, "stored may_be_absent");
         }
 }
 
@@ -96,50 +73,29 @@ static void add_refused(cJSON *record, const Dlp__Dataset *dataset) {
                 cJSON *row = list_record(list);
 
                 record_text(row, "kind", "column");
-                record_text(row, "name", dataset->refused[i]->name);
-                record_text(row, "refused", dataset->refused[i]->reason);
+                record_fields(row, dataset->refused[i], "name refused=reason");
         }
 }
 
 void dataset_record(cJSON *list, const Dlp__Dataset *dataset) {
         cJSON *record = list_record(list);
 
-        record_text(record, "name", dataset->name);
-        record_text(record, "path", dataset->path);
-        record_text(record, "format", dataset->format);
-        record_text(record, "state", dataset->state);
-        record_number(record, "n_samples", dataset->n_samples);
-        record_number(record, "n_classes", dataset->n_classes);
-        record_number(record, "n_bytes", dataset->n_bytes);
-        record_text(record, "digest", dataset->digest);
-        record_number(record, "n_shards", dataset->n_shards);
-        if (dataset->n_hidden > 0)
-                record_number(record, "n_hidden_files", dataset->n_hidden);
-        if (dataset->is_stream) {
-                record_bool(record, "stream", true);
-                record_bool(record, "ended", dataset->has_ended);
-                record_number(record, "n_late", dataset->n_late);
-        }
-        record_text(record, "text", dataset->text);
-        record_number(record, "n_errors", dataset->n_errors);
-        record_text(record, "last_error", dataset->last_error);
-        if (dataset->doubt[0])
-                record_text(record, "doubt", dataset->doubt);
+        record_fields(record, dataset,
+                      "name path format state n_samples n_classes n_bytes digest n_shards n_hidden_files=n_hidden?");
+        if (dataset->is_stream)
+                record_fields(record, dataset, "stream=is_stream ended=has_ended n_late");
+        record_fields(record, dataset, "text n_errors last_error doubt?");
+        record_facts(record, dataset->numbers, dataset->n_numbers);
         record_progress(record, dataset->progress);
         if (dataset->n_fields > 0)
                 dlctl_datasets_add_fields(record, dataset);
-        if (dataset->n_more_fields > 0)
-                record_number(record, "n_more_fields", dataset->n_more_fields);
+        record_fields(record, dataset, "n_more_fields?");
         if (dataset->n_refused > 0)
                 add_refused(record, dataset);
-        if (dataset->n_more_refused > 0)
-                record_number(record, "n_more_columns", dataset->n_more_refused);
+        record_fields(record, dataset, "n_more_columns=n_more_refused?");
         if (!*dataset->origin)
                 return;
-        record_text(record, "origin", dataset->origin);
-        record_text(record, "version", dataset->version);
-        if (dataset->staged_unix > 0)
-                record_number(record, "staged_unix", (uint64_t)dataset->staged_unix);
+        record_fields(record, dataset, "origin version staged_unix?");
         dlctl_datasets_add_staging(record, dataset->staging);
 }
 

@@ -5,16 +5,7 @@
 static const char *const COLUMNS[] = { "dataset", "index", "n_met", "first_unix", "last_unix", "field", "path", NULL };
 
 void error_record(cJSON *list, const Dlp__SampleError *error) {
-        cJSON *record = list_record(list);
-
-        record_text(record, "dataset", error->dataset);
-        record_number(record, "index", error->index);
-        record_text(record, "path", error->path);
-        record_text(record, "field", error->field);
-        record_text(record, "error", error->error);
-        record_number(record, "n_met", error->n_met);
-        record_number(record, "first_unix", error->first_unix > 0 ? (uint64_t)error->first_unix : 0);
-        record_number(record, "last_unix", error->last_unix > 0 ? (uint64_t)error->last_unix : 0);
+        record_fields(list_record(list), error, "dataset index path field error n_met first_unix last_unix");
 }
 
 static int ask_page(struct control *control, const char *operand, uint64_t first, cJSON *list, uint64_t *ret_next) {

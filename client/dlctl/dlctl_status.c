@@ -8,32 +8,18 @@ static void add_facts(cJSON *record, const char *key, Dlp__Fact *const *facts, s
         cJSON *list = record_list(record, key);
 
         for (size_t i = 0; i < n_facts; i++) {
-                cJSON *fact = list_record(list);
-
-                record_text(fact, "name", facts[i]->name);
-                record_text(fact, "value", facts[i]->value);
-                record_text(fact, "unit", facts[i]->unit);
-                record_text(fact, "text", facts[i]->text);
+                record_fields(list_record(list), facts[i], "name value unit text");
         }
 }
 
 static void dlctl_status_add_node(cJSON *status, const Dlp__Node *node) {
         cJSON *record = record_inner(status, "node");
 
-        record_number(record, "now_ns", node->now_ns);
-        record_number(record, "n_workers", node->n_workers);
-        record_number(record, "cpus_milli", node->cpus_milli);
-        record_number(record, "worker_ns", node->worker_ns);
-        record_number(record, "worker_cpu_ns", node->worker_cpu_ns);
-        record_number(record, "read_depth", node->read_depth);
-        record_number(record, "n_reading", node->n_reading);
-        record_number(record, "n_samples", node->n_samples);
-        record_number(record, "n_reads", node->n_reads);
-        record_number(record, "n_bytes_read", node->n_bytes_read);
-        record_number(record, "read_ns", node->read_ns);
-        record_number(record, "queued_ns", node->queued_ns);
+        record_fields(record, node,
+                      "now_ns n_workers cpus_milli worker_ns worker_cpu_ns read_depth n_reading n_samples n_reads "
+                      "n_bytes_read read_ns queued_ns");
         if (node->has_storage_bytes)
-                record_number(record, "storage_bytes", node->storage_bytes);
+                record_fields(record, node, "storage_bytes");
 }
 
 /* "private" or "system", with its user if it knows the question. */
@@ -50,23 +36,15 @@ static int dlctl_status_add_daemon(cJSON *record, struct control *control) {
                 return r;
         record_text(record, "daemon", reply->who->is_private ? "private" : "configured");
         record_text(record, "socket", control_socket(control));
-        record_number(record, "uid", reply->who->uid);
-        record_bool(record, "serves_paths", reply->who->serves_paths);
+        record_fields(record, reply->who, "uid serves_paths");
         dlp__reply__free_unpacked(reply, NULL);
         return EXIT_DONE;
 }
 
 static void add_status(cJSON *record, const Dlp__StatusReply *status) {
-        record_text(record, "version", status->version);
-        record_text(record, "state", status->state);
-        record_number(record, "pid", status->pid);
-        record_number(record, "up_seconds", status->up_seconds);
-        record_number(record, "started_unix", status->started_unix > 0 ? (uint64_t)status->started_unix : 0);
-        record_number(record, "memory_limit_bytes", status->memory_limit_bytes);
-        record_number(record, "memory_used_bytes", status->memory_used_bytes);
-        record_number(record, "n_workers", status->n_workers);
-        record_number(record, "n_datasets", status->n_datasets);
-        record_number(record, "n_jobs", status->n_jobs);
+        record_fields(record, status,
+                      "version state pid up_seconds started_unix memory_limit_bytes memory_used_bytes n_workers "
+                      "n_datasets n_jobs");
         if (status->node)
                 dlctl_status_add_node(record, status->node);
         add_facts(record, "settings", status->settings, status->n_settings);

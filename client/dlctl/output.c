@@ -1,5 +1,6 @@
 #include "client/dlctl/output.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -82,6 +83,60 @@ void record_real(cJSON *record, const char *key, double value) {
         or_end(cJSON_AddRawToObject(record, key, digits));
 }
 
+static void record_field(cJSON *record, const ProtobufCMessage *message, char *name) {
+        size_t n = strlen(name);
+        bool is_optional = n > 0 && name[n - 1] == '?';
+        char *equal = strchr(name, '=');
+        const ProtobufCFieldDescriptor *field;
+        const void *at;
+        uint64_t number;
+
+        if (is_optional)
+                name[n - 1] = '\0';
+        if (equal)
+                *equal = '\0';
+        field = protobuf_c_message_descriptor_get_field_by_name(message->descriptor, equal ? equal + 1 : name);
+        assert(field && field->label != PROTOBUF_C_LABEL_REPEATED);
+        at = (const char *)message + field->offset;
+        switch (field->type) {
+        case PROTOBUF_C_TYPE_STRING:
+                if (!is_optional || **(char *const *)at)
+                        record_text(record, name, *(char *const *)at);
+                return;
+        case PROTOBUF_C_TYPE_BOOL:
+                if (!is_optional || *(const protobuf_c_boolean *)at)
+                        record_bool(record, name, *(const protobuf_c_boolean *)at);
+                return;
+        case PROTOBUF_C_TYPE_UINT32:
+                number = *(const uint32_t *)at;
+                break;
+        case PROTOBUF_C_TYPE_INT64:
+                number = *(const int64_t *)at > 0 ? (uint64_t) * (const int64_t *)at : 0;
+                break;
+        default:
+                assert(field->type == PROTOBUF_C_TYPE_UINT64);
+                number = *(const uint64_t *)at;
+        }
+        if (!is_optional || number > 0)
+                record_number(record, name, number);
+}
+
+void record_fields(cJSON *record, const void *message, const char *names) {
+        char name[80];
+
+        for (size_t n; *names; names += n + strspn(names + n, " ")) {
+                n = strcspn(names, " ");
+                assert(n < sizeof(name));
+                snprintf(name, sizeof(name), "%.*s", (int)n, names);
+                record_field(record, message, name);
+        }
+}
+
+void record_facts(cJSON *record, Dlp__Fact *const *facts, size_t n_facts) {
+        for (size_t i = 0; i < n_facts; i++)
+                record_number(record, facts[i]->name, strtoull(facts[i]->value, NULL, 10));
+}
+
 cJSON *record_inner(cJSON *record, const char *key) {
         return or_end(cJSON_AddObjectToObject(record, key));
 }
@@ -107,10 +162,7 @@ void record_progress(cJSON *record, const Dlp__Progress *progress) {
         if (!progress)
                 return;
         row = list_record(record_list(record, "progress"));
-        record_text(row, "phase", progress->phase);
-        record_number(row, "done", progress->done);
-        record_number(row, "total", progress->total);
-        record_text(row, "unit", progress->unit);
+        record_fields(row, progress, "phase done total unit");
         record_number(row, "per_second", output_whole(progress->per_second));
         if (progress->seconds_left >= 0)
                 record_number(row, "left_seconds", output_whole(progress->seconds_left));

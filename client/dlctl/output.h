@@ -32,6 +32,13 @@ void record_number(cJSON *record, const char *key, uint64_t value);
 void record_bool(cJSON *record, const char *key, bool value);
 void record_real(cJSON *record, const char *key, double value); /* finite; six digits */
 
+/* Adds fields of a message (Dlp__...), by their names in the contract with a blank between them: texts, numbers, bools;
+ * a number below 0 is 0. "key=field" gives one another key; one with "?" after it is left out if it is empty or 0. */
+void record_fields(cJSON *record, const void *message, const char *names);
+
+/* Adds numbers that the daemon names itself, each under its name. */
+void record_facts(cJSON *record, Dlp__Fact *const *facts, size_t n_facts);
+
 /* A new record in `record`, which only JSON shows. */
 cJSON *record_inner(cJSON *record, const char *key);
 
