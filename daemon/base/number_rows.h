@@ -55,20 +55,20 @@
         ROW(n_samples, COUNTER, "samples", FIELD, "dataloaderd_node_samples_total", "Samples decoded or copied.")       \
         ROW(n_batches, COUNTER, "batches", LISTED, "dataloaderd_node_batches_total", "Batches made ready.")             \
         ROW(n_sample_errors, COUNTER, "samples", LISTED, "dataloaderd_node_damaged_samples_total", "Samples that could not be read or decoded, each time counted.") \
-        ROW(n_substituted, COUNTER, "samples", LISTED, "dataloaderd_node_substituted_samples_total", "Samples served in place of a damaged one.") \
-        ROW(n_skipped, COUNTER, "samples", LISTED, "dataloaderd_node_skipped_samples_total", "Damaged samples left out of their batch.") \
-        ROW(n_failed_jobs, COUNTER, "jobs", LISTED, "dataloaderd_node_failed_jobs_total", "Jobs ended by a damaged sample.") \
+        ROW(n_substituted, COUNTER, "samples", WATCHED, "dataloaderd_node_substituted_samples_total", "Samples served in place of a damaged one.") \
+        ROW(n_skipped, COUNTER, "samples", WATCHED, "dataloaderd_node_skipped_samples_total", "Damaged samples left out of their batch.") \
+        ROW(n_failed_jobs, COUNTER, "jobs", WATCHED, "dataloaderd_node_failed_jobs_total", "Jobs ended by a damaged sample.") \
         ROW(n_dropped, COUNTER, "samples", LISTED, "dataloaderd_node_dropped_samples_total", "Samples whose rank left or seeked before they were decoded.") \
         ROW(n_bytes_read, COUNTER, "bytes", FIELD, "dataloaderd_node_read_bytes_total", "Bytes of encoded samples that were read.") \
         ROW(n_reads, COUNTER, "reads", FIELD, "dataloaderd_node_reads_total", "Reads of files or of parts of shards.")  \
         ROW(n_reads_past_cache, COUNTER, "reads", LISTED, "dataloaderd_node_uncached_reads_total", "Of these, past the page cache.") \
-        ROW(n_reads_slow, COUNTER, "reads", LISTED, "dataloaderd_node_slow_reads_total", "Of these, given up by io_uring and decided by pread().") \
+        ROW(n_reads_slow, COUNTER, "reads", WATCHED, "dataloaderd_node_slow_reads_total", "Of these, given up by io_uring and decided by pread().") \
         ROW(n_jpeg_own, COUNTER, "pictures", LISTED, "", "JPEG pictures decoded by the daemon's own decoder.")          \
         ROW(n_jpeg_libjpeg, COUNTER, "pictures", LISTED, "", "JPEG pictures decoded by libjpeg-turbo: those that the daemon's own decoder does not handle, or, with decoder = libjpeg, all.") \
         ROW(n_jpeg_handed_over, COUNTER, "pictures", LISTED, "", "Of these, begun by the daemon's own decoder and handed over, nearly always because they are damaged.") \
-        ROW(n_shared, COUNTER, "pictures", LISTED, "", "Pictures cut from one that was decoded for another view or crop as well, so that its file was not decoded again.") \
-        ROW(n_decoder_ends, COUNTER, "processes", LISTED, "", "Processes of decoders that ended over a sample, or were killed because they hung (isolation = process).") \
-        ROW(n_scratch_waits, COUNTER, "samples", LISTED, "dataloaderd_node_scratch_waits_total", "Large pictures that waited for scratch memory (memory_limit).") \
+        ROW(n_shared, COUNTER, "pictures", WATCHED, "", "Pictures cut from one that was decoded for another view or crop as well, so that its file was not decoded again.") \
+        ROW(n_decoder_ends, COUNTER, "processes", WATCHED, "", "Processes of decoders that ended over a sample, or were killed because they hung (isolation = process).") \
+        ROW(n_scratch_waits, COUNTER, "samples", WATCHED, "dataloaderd_node_scratch_waits_total", "Large pictures that waited for scratch memory (memory_limit).") \
         ROW(decode_ns, COUNTER, "ns", LISTED, "", "Time of workers with decoding and augmenting.")                      \
         ROW(collate_ns, COUNTER, "ns", LISTED, "", "Time of workers with completing batches.")                          \
         ROW(worker_cpu_ns, COUNTER, "ns", FIELD, "dataloaderd_node_worker_cpu_seconds_total", "CPU time of workers: less than their time if CPUs are short.") \

@@ -103,8 +103,9 @@ def _(box):
     shows(browser, ".legend", "trainer waits", "trainer computes")
     shows(browser, ".job .verdict", "input-bound: the trainer waits for")
     shows(browser, ".job .advice", ".")  # it depends on what else runs on this machine
-    browser.value("document.querySelector('details').open = true")
-    shows(browser, ".job details", "samples/s are taken; the trainer could take", "the workers could make")
+    browser.value("document.querySelectorAll('details').forEach((one) => one.open = true)")
+    shows(browser, ".job details", "samples/s are taken; the trainer could take", "the workers could make", "bytes read", "MiB")
+    shows(browser, "#counted", "samples", "Samples decoded or copied.", "worker cpu", "CPU time of workers")
     shows(browser, ".job .numbers", "Trainer waits", "%", "/s", "busy")
     equal(browser.complaints(), [], "complaints")
     browser.press("r")  # two minutes: a second is some pixels wide

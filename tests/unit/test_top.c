@@ -348,6 +348,34 @@ START_TEST(the_head_says_what_the_node_does_and_gives_way_in_small_windows) {
 }
 END_TEST
 
+START_TEST(a_number_that_only_the_daemon_knows_is_shown_by_its_name_and_unit) {
+        Dlp__Fact facts[4], *pointers[] = { &facts[0], &facts[1], &facts[2], &facts[3] };
+        static const struct {
+                const char *name, *value, *unit;
+                bool watched;
+        } ROWS[] = { { "n_odd_events", "12", "samples", true },
+                     { "odd_bytes", "1048576", "bytes", true },
+                     { "n_calm", "0", "", true },
+                     { "n_quiet", "7", "", false } };
+
+        tell_two_jobs();
+        for (size_t i = 0; i < 4; i++) {
+                dlp__fact__init(&facts[i]);
+                facts[i].name = (char *)(uintptr_t)ROWS[i].name;
+                facts[i].value = (char *)(uintptr_t)ROWS[i].value;
+                facts[i].unit = (char *)(uintptr_t)ROWS[i].unit;
+                facts[i].watched = ROWS[i].watched;
+        }
+        now.status.counters = pointers;
+        now.status.n_counters = 4;
+        ck_assert_ptr_nonnull(strstr(draw_head(100, 20, NULL), "\nCounted  odd events 12, odd bytes 1.0 MiB\n"));
+        facts[0].name = (char *)"n_\x1b[2J\n";
+        draw_head(60, 20, NULL); /* draw() looks for control characters */
+        now.status.n_counters = 0;
+        ck_assert_ptr_null(strstr(draw_head(100, 20, NULL), "Counted"));
+}
+END_TEST
+
 START_TEST(names_of_any_bytes_stay_within_their_line) {
         static const char *const NAMES[] = { "\x1b[2Jhello\r\n\t",
                                              "\xff\xfe\x80",
@@ -403,6 +431,7 @@ int main(void) {
                 { "items", columns_are_known_by_their_names, 0 },
                 { "lines", the_table_has_the_columns_that_fit, 0 },
                 { "lines", the_head_says_what_the_node_does_and_gives_way_in_small_windows, 0 },
+                { "lines", a_number_that_only_the_daemon_knows_is_shown_by_its_name_and_unit, 0 },
                 { "lines", names_of_any_bytes_stay_within_their_line, 0 },
                 { "lines", a_full_node_is_drawn, 0 },
         };

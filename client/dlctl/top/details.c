@@ -63,6 +63,7 @@ static void put_terms(struct page *page) {
                          job->n_texts_cut, job->n_tokens_cut);
                 put_value(page, "cut", STYLE_FAIR, text);
         }
+        put_value(page, "counted", STYLE_PLAIN, facts_text(text, sizeof(text), job->numbers, job->n_numbers, false));
         put_value(page, "failed", STYLE_BAD, job->failure);
         put_value(page, "on hold", STYLE_BAD, job->hold);
         if (confirming_text(job, text, sizeof(text)))

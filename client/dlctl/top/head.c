@@ -144,6 +144,20 @@ static void add_disk(struct head *head) {
         head_end(head);
 }
 
+/* What the daemon counts and this program need not know: rare events. */
+static void add_counted(struct head *head) {
+        const Dlp__StatusReply *status = head->view->rates->node.status;
+        char text[LINE_BYTES_MAX];
+
+        if (!status || !*facts_text(text, sizeof(text), status->counters, status->n_counters, true))
+                return;
+        head_begin(head);
+        line_put(&head->line, STYLE_LABEL, "Counted");
+        line_to(&head->line, LABEL_COLUMNS);
+        line_sentence(&head->line, STYLE_PLAIN, text);
+        head_end(head);
+}
+
 /* ---- datasets ------------------------------------------------------------------------------------------------ */
 
 static void add_damaged(struct head *head) {
@@ -226,4 +240,5 @@ void view_head(const struct view *view, unsigned n_lines, emit_fn *emit, void *a
         add_disk(&head);
         add_damaged(&head);
         add_busy(&head);
+        add_counted(&head);
 }

@@ -19,15 +19,6 @@ static const struct {
         { "Space Z", "stop and go on" },
         { "F1 h ?", "this page" },
         { "", "" },
-        { "WAIT%", "share of its time that the trainer waited for batches; of a job: of the rank that waits most" },
-        { "READY%", "share of the time in which a batch was ready; of a job: of the rank that has the least" },
-        { "SLOTS", "batches that are ready now, of the slots of all rings" },
-        { "SAMPLES/S", "decoded or copied a second" },
-        { "WORK%", "of the time of one worker" },
-        { "READ", "bytes read a second" },
-        { "RANKS", "on this node, of all ranks of the job" },
-        { "MEMORY", "shared memory of the rings" },
-        { "DAMAGED", "damaged samples that the job met" },
 };
 
 void view_help(const struct view *view, emit_fn *emit, void *arg) {
@@ -39,4 +30,7 @@ void view_help(const struct view *view, emit_fn *emit, void *arg) {
         emit(arg, &line);
         for (size_t i = 0; i < sizeof(LINES) / sizeof(LINES[0]); i++)
                 words_emit(view, LINES[i].key, 11, STYLE_PLAIN, LINES[i].does, emit, arg);
+        for (size_t i = 0; i < N_COLUMNS; i++)
+                if (TOP_COLUMNS[i].help)
+                        words_emit(view, TOP_COLUMNS[i].title, 11, STYLE_PLAIN, TOP_COLUMNS[i].help, emit, arg);
 }

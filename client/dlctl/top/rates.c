@@ -18,15 +18,23 @@ static double each(double sum, double n) {
         return n > 0 ? sum / n : UNKNOWN;
 }
 
+static void rates_forget(double rates[N_RATES]) {
+        for (size_t i = 0; i < N_RATES; i++)
+                rates[i] = UNKNOWN;
+}
+
 /* ---- ranks --------------------------------------------------------------------------------------------------- */
 
 static void rate_rank(const Dlp__Rank *rank, const Dlp__Rank *earlier, struct rank_rates *rates) {
         double ns = earlier ? rates_less(rank->age_ns, earlier->age_ns) : 0, wait, busy;
         const Dlp__Waiting *now = rank->waiting, *then = earlier ? earlier->waiting : NULL;
 
-        *rates = (struct rank_rates){ rank, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, 0 };
-        if (now)
-                rates->waiting = (double)now->waiting_ns / 1e9;
+        rates->rank = rank;
+        rates_forget(rates->rates);
+        rates->n_ready = rank->n_ready;
+        rates->n_slots = rank->n_slots;
+        rates->ring_bytes = (double)rank->ring_bytes;
+        rates->waiting = now ? (double)now->waiting_ns / 1e9 : 0;
         if (ns <= 0)
                 return;
         rates->samples = rates_less(rank->n_samples, earlier->n_samples) / ns * 1e9;
@@ -111,14 +119,15 @@ static void sum_ranks(struct job_rates *rates) {
         for (size_t i = 0; i < rates->job->n_ranks; i++) {
                 const struct rank_rates *rank = &rates->ranks[i];
 
-                rates->n_ready += rank->rank->n_ready;
-                rates->n_slots += rank->rank->n_slots;
-                rates->ring_bytes += rank->rank->ring_bytes;
+                rates->n_ready += rank->n_ready;
+                rates->n_slots += rank->n_slots;
+                rates->ring_bytes += rank->ring_bytes;
                 if (rank->wait > rates->wait)
                         rates->wait = rank->wait;
                 if (is_known(rank->ready) && (!is_known(rates->ready) || rank->ready < rates->ready))
                         rates->ready = rank->ready;
         }
+        rates->ready_slots = each(rates->n_ready, rates->n_slots);
 }
 
 static void rate_job(const Dlp__Job *job, const Dlp__Job *earlier, struct job_rates *rates) {
@@ -127,7 +136,10 @@ static void rate_job(const Dlp__Job *job, const Dlp__Job *earlier, struct job_ra
         rates->job = job;
         rates->earlier = earlier;
         rates->seconds = ns / 1e9;
-        rates->samples = rates->bytes = rates->workers = rates->wait = rates->ready = rates->read_seconds = UNKNOWN;
+        rates_forget(rates->rates);
+        rates->n_ready = rates->n_slots = rates->ring_bytes = 0;
+        rates->n_errors = (double)job->n_errors;
+        rates->n_ranks = (double)job->n_ranks;
         sum_ranks(rates);
         if (ns <= 0)
                 return;
@@ -154,7 +166,9 @@ static void rate_node(const struct glance *const *glances, size_t n_glances, str
         const Dlp__Node *node = now->node, *then = node ? earliest_node(glances, n_glances, node) : NULL;
         double ns = then ? rates_less(node->now_ns, then->now_ns) : 0;
 
-        *rates = (struct node_rates){ now->status, node, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN };
+        rates->status = now->status;
+        rates->node = node;
+        rates_forget(rates->rates);
         if (ns <= 0)
                 return;
         rates->samples = rates_less(node->n_samples, then->n_samples) / ns * 1e9;
@@ -199,6 +213,8 @@ void rates_make(const struct glance *const *glances, size_t n_glances, struct ra
                 rate_job(job, then.job, rates);
                 rates->verdict = &ret_rates->verdicts[i];
                 verdict_make(then.job ? &then : NULL, &look, rates->verdict);
+                if (rates->verdict->tokens > 0)
+                        rates->tokens = rates->verdict->tokens;
                 n_ranks += job->n_ranks;
                 n_stages += job->n_stages;
         }

@@ -16,14 +16,51 @@ static inline bool is_known(double value) {
         return value >= 0;
 }
 
+/* What is computed of a rank, a job, a node, each as far as it has it: ROW(name, key in JSON, "": none; whether it is a
+ * whole number). */
+/* clang-format off */
+#define RATES(ROW)                                                                                                     \
+        ROW(samples, "samples_per_second", false)       /* made ready for a rank; decoded or copied for a job */        \
+        ROW(tokens, "tokens_per_second", false)         /* in these samples */                                          \
+        ROW(batches, "batches_per_second", false)       /* taken by its trainer */                                      \
+        ROW(bytes, "read_bytes_per_second", false)      /* read */                                                      \
+        ROW(storage, "storage_bytes_per_second", false) /* that storage gave; the rest was in the page cache */         \
+        ROW(read_seconds, "read_seconds", false)        /* from asking for a sample's bytes until they are there */     \
+        ROW(workers, "workers_busy", false)             /* that work for it on average */                               \
+        ROW(cpus, "cpus_busy", false)                   /* that these take */                                           \
+        ROW(wait, "wait_share", false)                  /* of its trainer's time; of a job: of the rank that waits */   \
+                                                        /* most, for which the others wait in a training step */        \
+        ROW(ready, "ready_share", false)                /* of the time, with a batch ready; of a job: of the rank */    \
+                                                        /* whose batches are ready least */                             \
+        ROW(per_step, "step_seconds", false)            /* of its trainer's own work for a batch */                     \
+        ROW(waiting, "waiting_seconds", false)          /* that it has been waiting now; 0: it does not */              \
+        ROW(n_ready, "n_ready", true)                   /* now; of a job: of all ranks, as the next two */              \
+        ROW(n_slots, "n_slots", true)                                                                                  \
+        ROW(ring_bytes, "ring_bytes", true)                                                                            \
+        ROW(ready_slots, "", false)                     /* their share */                                               \
+        ROW(n_errors, "n_errors", true)                                                                                \
+        ROW(n_ranks, "", true)                          /* on this node */
+/* clang-format on */
+
+#define RATE_INDEX(name, key, is_whole) RATE_##name,
+enum top_rate {
+        RATES(RATE_INDEX) N_RATES
+};
+#undef RATE_INDEX
+
+/* The rates by their names, and as an array. */
+#define RATE_FIELD(name, key, is_whole) double name;
+#define RATES_FIELDS                                                                                                   \
+        union {                                                                                                        \
+                struct {                                                                                               \
+                        RATES(RATE_FIELD)                                                                              \
+                };                                                                                                     \
+                double rates[N_RATES];                                                                                 \
+        };
+
 struct rank_rates {
         const Dlp__Rank *rank;
-        double samples;  /* a second, made ready for it */
-        double batches;  /* a second, taken by its trainer */
-        double wait;     /* share of its trainer's time that it waited for batches */
-        double ready;    /* share of the time in which a batch was ready */
-        double per_step; /* seconds of its trainer's own work for a batch */
-        double waiting;  /* seconds that it has been waiting now; 0: it does not */
+        RATES_FIELDS
 };
 
 struct stage_rates {
@@ -36,14 +73,7 @@ struct stage_rates {
 struct job_rates {
         const Dlp__Job *job, *earlier; /* earlier: NULL if it is new */
         double seconds;                /* between the two */
-        double samples;                /* a second, decoded or copied */
-        double bytes;                  /* a second, read */
-        double workers;                /* that work for it on average */
-        double wait;                   /* of the rank that waits most: in a training step the others wait for it */
-        double ready;                  /* of the rank whose batches are ready least */
-        double read_seconds;           /* from asking for a sample's bytes until they are there */
-        uint64_t n_ready, n_slots;     /* of all ranks, now */
-        uint64_t ring_bytes;
+        RATES_FIELDS
         struct rank_rates *ranks; /* as many as the job has */
         struct stage_rates *stages;
         size_t n_stages;         /* those that took time; the largest first */
@@ -53,11 +83,7 @@ struct job_rates {
 struct node_rates {
         const Dlp__StatusReply *status;
         const Dlp__Node *node; /* NULL: not known */
-        double samples, bytes; /* a second */
-        double storage;        /* bytes a second that storage gave; the rest was in the page cache */
-        double workers;        /* that work on average */
-        double cpus;           /* that they take */
-        double read_seconds;
+        RATES_FIELDS
 };
 
 struct rates {

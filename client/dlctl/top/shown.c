@@ -8,16 +8,36 @@
 
 #include "client/dlctl/top/room.h"
 
-static const char *const NAMES[N_COLUMNS] = {
-        [COLUMN_JOB] = "job",     [COLUMN_USER] = "user",   [COLUMN_DATASET] = "dataset",
-        [COLUMN_RANKS] = "ranks", [COLUMN_WAIT] = "wait",   [COLUMN_SAMPLES] = "samples",
-        [COLUMN_READY] = "ready", [COLUMN_SLOTS] = "slots", [COLUMN_WORKERS] = "workers",
-        [COLUMN_READ] = "read",   [COLUMN_RING] = "ring",   [COLUMN_DAMAGED] = "damaged",
+/* clang-format off */
+const struct top_column TOP_COLUMNS[N_COLUMNS] = {
+        [COLUMN_JOB]     = { "job", "JOB", NULL, 8, 32, 0, false, true },
+        [COLUMN_USER]    = { "user", "USER", NULL, 6, 12, 11, false, true },
+        [COLUMN_DATASET] = { "dataset", "DATASET", NULL, 8, 40, 5, false, true },
+        [COLUMN_RANKS]   = { "ranks", "RANKS", "on this node, of all ranks of the job",
+                             5, 9, 7, true, false, RATE_n_ranks },
+        [COLUMN_SAMPLES] = { "samples", "SAMPLES/S", "decoded or copied a second",
+                             9, 9, 2, true, true, RATE_samples, rate_text },
+        [COLUMN_WAIT]    = { "wait", "WAIT%", "share of its time that the trainer waited for batches; of a job: of the rank that waits most",
+                             5, 5, 1, true, true, RATE_wait, percent_text, true },
+        [COLUMN_READY]   = { "ready", "READY%", "share of the time in which a batch was ready; of a job: of the rank that has the least",
+                             6, 6, 6, true, true, RATE_ready, percent_text, true },
+        [COLUMN_SLOTS]   = { "slots", "SLOTS", "batches that are ready now, of the slots of all rings",
+                             7, 7, 8, true, true, RATE_ready_slots },
+        [COLUMN_WORKERS] = { "workers", "WORK%", "of the time of one worker",
+                             5, 5, 4, true, false, RATE_workers, workers_text, true },
+        [COLUMN_READ]    = { "read", "READ", "bytes read a second",
+                             12, 12, 10, true, false, RATE_bytes, byte_rate_text },
+        [COLUMN_RING]    = { "ring", "MEMORY", "shared memory of the rings",
+                             10, 10, 12, true, true, RATE_ring_bytes, bytes_text },
+        [COLUMN_DAMAGED] = { "damaged", "DAMAGED", "damaged samples that the job met",
+                             7, 7, 9, true, false, RATE_n_errors, number_text },
+        [COLUMN_STATUS]  = { NULL, "STATUS", NULL, 14, 200, 3, false, true },
 };
+/* clang-format on */
 
 int column_from_name(const char *name, enum column *ret_column) {
         for (unsigned i = 0; i < N_COLUMNS; i++)
-                if (NAMES[i] && strcmp(NAMES[i], name) == 0) {
+                if (TOP_COLUMNS[i].name && strcmp(TOP_COLUMNS[i].name, name) == 0) {
                         *ret_column = (enum column)i;
                         return 0;
                 }
@@ -45,30 +65,10 @@ bool key_equal(struct item_key a, struct item_key b) {
 
 /* ---- sequence ------------------------------------------------------------------------------------------------ */
 
-/* By what is shown: a tenth of a percent does not make lines jump. */
 static double shown_number_of(const struct job_rates *job, enum column column) {
-        switch (column) {
-        case COLUMN_RANKS:
-                return (double)job->job->n_ranks;
-        case COLUMN_SAMPLES:
-                return job->samples;
-        case COLUMN_WAIT:
-                return round(job->wait * 100);
-        case COLUMN_READY:
-                return round(job->ready * 100);
-        case COLUMN_SLOTS:
-                return job->n_slots > 0 ? (double)job->n_ready / (double)job->n_slots : UNKNOWN;
-        case COLUMN_WORKERS:
-                return round(job->workers * 100);
-        case COLUMN_READ:
-                return job->bytes;
-        case COLUMN_RING:
-                return (double)job->ring_bytes;
-        case COLUMN_DAMAGED:
-                return (double)job->job->n_errors;
-        default:
-                return 0;
-        }
+        double rate = job->rates[TOP_COLUMNS[column].rate];
+
+        return TOP_COLUMNS[column].is_rounded ? round(rate * 100) : rate;
 }
 
 static int compare_column(const struct job_rates *a, const struct job_rates *b, enum column column) {

@@ -1,7 +1,8 @@
-/* top/shown.h: which jobs and ranks are shown, and in which sequence. Pure functions. */
+/* top/shown.h: which jobs and ranks are shown, with which columns, and in which sequence. Pure functions. */
 #pragma once
 
 #include "client/dlctl/top/rates.h"
+#include "client/dlctl/top/top_amounts.h"
 
 #define FILTER_MAX 64u /* bytes with NUL */
 
@@ -27,6 +28,21 @@ struct sorting {
         enum column column;
         bool inverted;
 };
+
+struct top_column {
+        const char *name;     /* as --sort has it; NULL: nobody sorts by it */
+        const char *title;    /* "WAIT%" */
+        const char *help;     /* NULL: it needs none */
+        unsigned least, most; /* width */
+        unsigned importance;  /* the first are there in a narrow terminal, too */
+        bool right;
+        bool has_ranks;                                           /* ranks have it as well */
+        enum top_rate rate;                                       /* that is sorted by, unless `name` is a text, */
+        const char *(*print)(char text[AMOUNT_MAX], double rate); /* and shown by this; NULL: something else is */
+        bool is_rounded; /* a tenth of a percent that is not shown does not make lines jump */
+};
+
+extern const struct top_column TOP_COLUMNS[N_COLUMNS];
 
 /* The column that --sort calls "wait". Returns 0 or -EINVAL. */
 int column_from_name(const char *name, enum column *ret_column);

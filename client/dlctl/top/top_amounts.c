@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "proto/base/amounts.h"
 
@@ -63,5 +65,45 @@ const char *workers_text(char text[AMOUNT_MAX], double workers) {
         if (workers < 0)
                 return unknown(text);
         snprintf(text, AMOUNT_MAX, "%.0f", workers * 100);
+        return text;
+}
+
+const char *bytes_text(char text[AMOUNT_MAX], double n_bytes) {
+        return n_bytes < 0 ? unknown(text) : format_bytes(text, top_amounts_whole(n_bytes));
+}
+
+const char *number_text(char text[AMOUNT_MAX], double n) {
+        if (n < 0)
+                return unknown(text);
+        snprintf(text, AMOUNT_MAX, "%.0f", n);
+        return text;
+}
+
+/* "n_scratch_waits" -> "scratch waits 12" */
+#define FACT_MAX (AMOUNT_MAX + 48u)
+static const char *fact_text(char text[FACT_MAX], const Dlp__Fact *fact) {
+        uint64_t value = strtoull(fact->value, NULL, 10);
+        char amount[AMOUNT_MAX];
+
+        if (strcmp(fact->unit, "ns") == 0)
+                seconds_text(amount, (double)value / 1e9);
+        else if (strcmp(fact->unit, "bytes") == 0)
+                format_bytes(amount, value);
+        else
+                format_count(amount, value);
+        snprintf(text, FACT_MAX, "%.40s %s", strncmp(fact->name, "n_", 2) == 0 ? fact->name + 2 : fact->name, amount);
+        for (char *c = text; *c; c++)
+                *c = *c == '_' ? ' ' : *c;
+        return text;
+}
+
+const char *facts_text(char *text, size_t size, Dlp__Fact *const *facts, size_t n_facts, bool only_watched) {
+        char one[FACT_MAX];
+        size_t n = 0;
+
+        text[0] = '\0';
+        for (size_t i = 0; i < n_facts && n < size; i++)
+                if ((facts[i]->watched || !only_watched) && strcmp(facts[i]->value, "0") != 0)
+                        n += (size_t)snprintf(text + n, size - n, "%s%s", n ? ", " : "", fact_text(one, facts[i]));
         return text;
 }

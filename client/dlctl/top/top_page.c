@@ -231,7 +231,7 @@ static void draw_sort(struct page *page) {
         top_page_put(page, &line);
         for (size_t i = first; page->n_left > 0 && top_state_column(i) != N_COLUMNS; i++) {
                 line_begin(&line, page->view->n_columns, page->view->utf8);
-                line_format(&line, STYLE_PLAIN, "  %s", view_title(top_state_column(i)));
+                line_format(&line, STYLE_PLAIN, "  %s", TOP_COLUMNS[top_state_column(i)].title);
                 line.is_chosen = i == choice;
                 top_page_put(page, &line);
         }

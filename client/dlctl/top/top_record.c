@@ -6,81 +6,66 @@
 #include "client/dlctl/output.h"
 
 /* What is not known is left out. */
-static void add_real(cJSON *record, const char *key, double value) {
-        if (is_known(value))
-                record_real(record, key, value);
+static void top_record_rates(cJSON *record, const double rates[N_RATES]) {
+        static const struct {
+                const char *key;
+                bool is_whole;
+        } ROWS[] = {
+#define ROW(name, key, is_whole) { key, is_whole },
+                RATES(ROW)
+#undef ROW
+        };
+
+        for (size_t i = 0; i < N_RATES; i++) {
+                if (!is_known(rates[i]) || !*ROWS[i].key)
+                        continue;
+                if (ROWS[i].is_whole)
+                        record_number(record, ROWS[i].key, (uint64_t)rates[i]);
+                else
+                        record_real(record, ROWS[i].key, rates[i]);
+        }
 }
 
 static void top_record_add_node(cJSON *record, const struct node_rates *rates) {
         cJSON *node = record_inner(record, "node");
 
-        if (rates->status) {
-                record_number(node, "memory_used_bytes", rates->status->memory_used_bytes);
-                record_number(node, "memory_limit_bytes", rates->status->memory_limit_bytes);
-                record_text(node, "state", rates->status->state);
-        }
-        add_real(node, "samples_per_second", rates->samples);
-        add_real(node, "read_bytes_per_second", rates->bytes);
-        add_real(node, "storage_bytes_per_second", rates->storage);
-        add_real(node, "read_seconds", rates->read_seconds);
-        add_real(node, "workers_busy", rates->workers);
-        add_real(node, "cpus_busy", rates->cpus);
+        if (rates->status)
+                record_fields(node, rates->status, "memory_used_bytes memory_limit_bytes state");
+        for (size_t i = 0; rates->status && i < rates->status->n_counters; i++)
+                if (rates->status->counters[i]->watched)
+                        record_facts(node, &rates->status->counters[i], 1);
+        top_record_rates(node, rates->rates);
         if (!rates->node)
                 return;
-        record_number(node, "n_workers", rates->node->n_workers);
-        add_real(node, "cpus", (double)rates->node->cpus_milli / 1000);
-        record_number(node, "n_reading", rates->node->n_reading);
-        record_number(node, "read_depth", rates->node->read_depth);
+        record_real(node, "cpus", (double)rates->node->cpus_milli / 1000);
+        record_fields(node, rates->node, "n_workers n_reading read_depth");
 }
 
 static void top_record_add_rank(cJSON *list, const struct rank_rates *rates) {
         cJSON *record = list_record(list);
 
-        record_number(record, "rank", rates->rank->rank);
-        record_number(record, "pid", rates->rank->pid);
-        record_number(record, "epoch", rates->rank->epoch);
-        record_number(record, "step", rates->rank->step);
-        record_number(record, "n_ready", rates->rank->n_ready);
-        record_number(record, "n_slots", rates->rank->n_slots);
-        add_real(record, "samples_per_second", rates->samples);
-        add_real(record, "batches_per_second", rates->batches);
-        add_real(record, "wait_share", rates->wait);
-        add_real(record, "ready_share", rates->ready);
-        add_real(record, "step_seconds", rates->per_step);
-        add_real(record, "waiting_seconds", rates->waiting);
+        record_fields(record, rates->rank, "rank pid epoch step");
+        top_record_rates(record, rates->rates);
 }
 
 static void top_record_add_stage(cJSON *list, const struct stage_rates *rates) {
         cJSON *record = list_record(list);
 
         record_text(record, "name", rates->name);
-        add_real(record, "workers_busy", rates->workers);
-        add_real(record, "share", rates->share);
-        add_real(record, "seconds_per_sample", rates->per_sample);
+        record_real(record, "workers_busy", rates->workers);
+        record_real(record, "share", rates->share);
+        if (is_known(rates->per_sample))
+                record_real(record, "seconds_per_sample", rates->per_sample);
 }
 
 static void top_record_add_job(cJSON *list, const struct job_rates *rates) {
         cJSON *record = list_record(list), *inner;
         char text[CONFIRMING_TEXT_MAX];
 
-        record_text(record, "name", rates->job->name);
-        record_text(record, "user", rates->job->user);
-        record_text(record, "dataset", rates->job->dataset);
-        record_number(record, "world", rates->job->world);
-        add_real(record, "samples_per_second", rates->samples);
-        if (rates->verdict->tokens > 0)
-                record_real(record, "tokens_per_second", rates->verdict->tokens);
-        add_real(record, "read_bytes_per_second", rates->bytes);
-        add_real(record, "read_seconds", rates->read_seconds);
-        add_real(record, "workers_busy", rates->workers);
-        add_real(record, "wait_share", rates->wait);
-        add_real(record, "ready_share", rates->ready);
-        record_number(record, "n_ready", rates->n_ready);
-        record_number(record, "n_slots", rates->n_slots);
-        record_number(record, "ring_bytes", rates->ring_bytes);
-        record_number(record, "n_errors", rates->job->n_errors);
-        record_text(record, "failure", rates->job->failure);
-        record_text(record, "hold", rates->job->hold);
+        record_fields(record, rates->job, "name user dataset world");
+        top_record_rates(record, rates->rates);
+        record_facts(record, rates->job->numbers, rates->job->n_numbers);
+        record_fields(record, rates->job, "failure hold");
         if (confirming_text(rates->job, text, sizeof(text)))
                 record_text(record, "confirming", text);
         record_text(record, "limit", verdict_limit_name(rates->verdict->limit));
@@ -98,9 +83,7 @@ static void top_record_add_job(cJSON *list, const struct job_rates *rates) {
 static void add_dataset(cJSON *list, const Dlp__Dataset *dataset) {
         cJSON *record = list_record(list);
 
-        record_text(record, "name", dataset->name);
-        record_text(record, "state", dataset->state);
-        record_number(record, "n_errors", dataset->n_errors);
+        record_fields(record, dataset, "name state n_errors");
         record_progress(record, dataset->progress);
 }
 

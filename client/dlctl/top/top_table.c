@@ -11,25 +11,6 @@
 #define PLACE_COLUMNS 16u /* "epoch 0, step 10": of a rank */
 #define TREE_COLUMNS  9u  /* of a rank's line: "  └─ rank" and a blank, without its number */
 
-static const struct {
-        const char *title;
-        unsigned least, most; /* columns */
-        unsigned importance;  /* the first are there in a narrow terminal, too */
-        bool right;
-} COLUMNS[N_COLUMNS] = {
-        [COLUMN_JOB] = { "JOB", 8, 32, 0, false },         [COLUMN_WAIT] = { "WAIT%", 5, 5, 1, true },
-        [COLUMN_SAMPLES] = { "SAMPLES/S", 9, 9, 2, true }, [COLUMN_STATUS] = { "STATUS", 14, 200, 3, false },
-        [COLUMN_WORKERS] = { "WORK%", 5, 5, 4, true },     [COLUMN_DATASET] = { "DATASET", 8, 40, 5, false },
-        [COLUMN_READY] = { "READY%", 6, 6, 6, true },      [COLUMN_RANKS] = { "RANKS", 5, 9, 7, true },
-        [COLUMN_SLOTS] = { "SLOTS", 7, 7, 8, true },       [COLUMN_DAMAGED] = { "DAMAGED", 7, 7, 9, true },
-        [COLUMN_READ] = { "READ", 12, 12, 10, true },      [COLUMN_USER] = { "USER", 6, 12, 11, false },
-        [COLUMN_RING] = { "MEMORY", 10, 10, 12, true },
-};
-
-const char *view_title(enum column column) {
-        return COLUMNS[column].title;
-}
-
 /* ---- cells --------------------------------------------------------------------------------------------------- */
 
 struct cell {
@@ -101,104 +82,66 @@ static void job_status(const struct job_rates *rates, struct cell *cell) {
         }
 }
 
-static void top_table_print_job(const struct job_rates *rates, enum column column, struct cell *cell) {
-        const Dlp__Job *job = rates->job;
+static void rank_status(const struct rank_rates *rates, struct cell *cell) {
+        char waiting[AMOUNT_MAX];
+
+        cell->style = STYLE_DIM;
+        if (rates->waiting >= 1)
+                snprintf(cell->buffer, sizeof(cell->buffer), "process %u, has been waiting for %s", rates->rank->pid,
+                         seconds_text(waiting, rates->waiting));
+        else
+                snprintf(cell->buffer, sizeof(cell->buffer), "process %u", rates->rank->pid);
+}
+
+/* Of a job, or of one of its ranks. */
+static void print_cell(const struct item *item, enum column column, struct cell *cell) {
+        const struct top_column *row = &TOP_COLUMNS[column];
+        const Dlp__Job *job = item->job->job;
+        const Dlp__Rank *rank = item->rank ? item->rank->rank : NULL;
+        const double *rates = rank ? item->rank->rates : item->job->rates;
         char *text = cell->buffer;
 
+        cell->text = text;
+        text[0] = '\0';
+        cell->style = STYLE_PLAIN;
+        if (rank && !row->has_ranks)
+                return;
+        if (row->print) {
+                row->print(text, rates[row->rate]);
+                if (column == COLUMN_WAIT)
+                        cell->style = style_of_wait(rates[RATE_wait]);
+                else if (column == COLUMN_DAMAGED && job->n_errors > 0)
+                        cell->style = STYLE_FAIR;
+                return;
+        }
         switch (column) {
         case COLUMN_JOB:
                 cell->style = STYLE_STRONG;
-                cell->text = job->name;
+                cell->text = rank ? text : job->name;
                 break;
         case COLUMN_USER:
-                cell->text = job->user;
+                cell->text = rank ? rank->user : job->user;
                 break;
         case COLUMN_DATASET:
-                cell->text = job->dataset;
+                if (rank)
+                        snprintf(text, sizeof(cell->buffer), "epoch %" PRIu64 ", step %" PRIu64, rank->epoch,
+                                 rank->step);
+                else
+                        cell->text = job->dataset;
                 break;
         case COLUMN_RANKS:
                 snprintf(text, sizeof(cell->buffer), "%zu/%u", job->n_ranks, job->world);
                 break;
-        case COLUMN_SAMPLES:
-                rate_text(text, rates->samples);
-                break;
-        case COLUMN_WAIT:
-                cell->style = style_of_wait(rates->wait);
-                percent_text(text, rates->wait);
-                break;
-        case COLUMN_READY:
-                percent_text(text, rates->ready);
-                break;
         case COLUMN_SLOTS:
-                snprintf(text, sizeof(cell->buffer), "%" PRIu64 "/%" PRIu64, rates->n_ready, rates->n_slots);
-                break;
-        case COLUMN_WORKERS:
-                workers_text(text, rates->workers);
-                break;
-        case COLUMN_READ:
-                byte_rate_text(text, rates->bytes);
-                break;
-        case COLUMN_RING:
-                format_bytes(text, rates->ring_bytes);
-                break;
-        case COLUMN_DAMAGED:
-                cell->style = job->n_errors > 0 ? STYLE_FAIR : STYLE_PLAIN;
-                snprintf(text, sizeof(cell->buffer), "%" PRIu64, job->n_errors);
+                snprintf(text, sizeof(cell->buffer), "%.0f/%.0f", rates[RATE_n_ready], rates[RATE_n_slots]);
                 break;
         default:
-                job_status(rates, cell);
-                break;
-        }
-}
-
-static void print_rank(const struct rank_rates *rates, enum column column, struct cell *cell) {
-        const Dlp__Rank *rank = rates->rank;
-        char *text = cell->buffer, waiting[AMOUNT_MAX];
-
-        switch (column) {
-        case COLUMN_USER:
-                cell->text = rank->user;
-                break;
-        case COLUMN_DATASET:
-                snprintf(text, sizeof(cell->buffer), "epoch %" PRIu64 ", step %" PRIu64, rank->epoch, rank->step);
-                break;
-        case COLUMN_SAMPLES:
-                rate_text(text, rates->samples);
-                break;
-        case COLUMN_WAIT:
-                cell->style = style_of_wait(rates->wait);
-                percent_text(text, rates->wait);
-                break;
-        case COLUMN_READY:
-                percent_text(text, rates->ready);
-                break;
-        case COLUMN_SLOTS:
-                snprintf(text, sizeof(cell->buffer), "%u/%u", rank->n_ready, rank->n_slots);
-                break;
-        case COLUMN_RING:
-                format_bytes(text, rank->ring_bytes);
-                break;
-        case COLUMN_STATUS:
-                cell->style = STYLE_DIM;
-                if (rates->waiting >= 1)
-                        snprintf(text, sizeof(cell->buffer), "process %u, has been waiting for %s", rank->pid,
-                                 seconds_text(waiting, rates->waiting));
+                if (rank)
+                        rank_status(item->rank, cell);
                 else
-                        snprintf(text, sizeof(cell->buffer), "process %u", rank->pid);
-                break;
-        default:
+                        job_status(item->job, cell);
                 break;
         }
-}
-
-static void print_cell(const struct item *item, enum column column, struct cell *cell) {
-        cell->text = cell->buffer;
-        cell->buffer[0] = '\0';
-        cell->style = STYLE_PLAIN;
-        if (item->rank)
-                print_rank(item->rank, column, cell);
-        else
-                top_table_print_job(item->job, column, cell);
 }
 
 /* ---- layout -------------------------------------------------------------------------------------------------- */
@@ -206,7 +149,7 @@ static void print_cell(const struct item *item, enum column column, struct cell 
 #define MEASURED_MAX 300u /* lines that are looked at for the widths */
 
 static unsigned width_wanted(const struct view *view, const struct items *items, enum column column) {
-        unsigned widest = (unsigned)strlen(COLUMNS[column].title);
+        unsigned widest = (unsigned)strlen(TOP_COLUMNS[column].title);
 
         for (size_t i = 0; i < items->n && i < MEASURED_MAX; i++) {
                 struct cell cell;
@@ -218,17 +161,17 @@ static unsigned width_wanted(const struct view *view, const struct items *items,
                         n = TREE_COLUMNS + 4;
                 widest = n > widest ? n : widest;
         }
-        return widest < COLUMNS[column].least  ? COLUMNS[column].least
-               : widest > COLUMNS[column].most ? COLUMNS[column].most
-                                               : widest;
+        return widest < TOP_COLUMNS[column].least  ? TOP_COLUMNS[column].least
+               : widest > TOP_COLUMNS[column].most ? TOP_COLUMNS[column].most
+                                                   : widest;
 }
 
 /* Jobs have to be told apart before anything else is of use. */
 static unsigned least_of_job(const struct view *view, const struct items *items) {
         unsigned wanted = width_wanted(view, items, COLUMN_JOB), room = view->n_columns / 5;
 
-        if (room < COLUMNS[COLUMN_JOB].least)
-                room = COLUMNS[COLUMN_JOB].least;
+        if (room < TOP_COLUMNS[COLUMN_JOB].least)
+                room = TOP_COLUMNS[COLUMN_JOB].least;
         return wanted < room ? wanted : room;
 }
 
@@ -236,10 +179,9 @@ static bool has_ranks_alone(const struct items *items) {
         return items->n > 0 && items->items[0].rank;
 }
 
-/* What ranks have nothing of is left out where there are only ranks. */
+/* What ranks have nothing of, or all the same, is left out where there are only ranks. */
 static bool top_table_is_wanted(const struct items *items, enum column column) {
-        return !has_ranks_alone(items) || (column != COLUMN_RANKS && column != COLUMN_WORKERS &&
-                                           column != COLUMN_READ && column != COLUMN_DAMAGED && column != COLUMN_USER);
+        return !has_ranks_alone(items) || (TOP_COLUMNS[column].has_ranks && column != COLUMN_USER);
 }
 
 void view_layout(const struct view *view, const struct items *items, struct layout *ret_layout) {
@@ -247,7 +189,7 @@ void view_layout(const struct view *view, const struct items *items, struct layo
 
         *ret_layout = (struct layout){ { 0 } };
         for (unsigned i = 0; i < N_COLUMNS; i++)
-                least[i] = COLUMNS[i].least;
+                least[i] = TOP_COLUMNS[i].least;
         least[COLUMN_JOB] = least_of_job(view, items);
         if (has_ranks_alone(items))
                 least[COLUMN_DATASET] = PLACE_COLUMNS;
@@ -255,7 +197,7 @@ void view_layout(const struct view *view, const struct items *items, struct layo
                 for (unsigned i = 0; i < N_COLUMNS; i++) {
                         unsigned n = least[i] + (used > 0);
 
-                        if (COLUMNS[i].importance != importance || used + n > view->n_columns ||
+                        if (TOP_COLUMNS[i].importance != importance || used + n > view->n_columns ||
                             !top_table_is_wanted(items, (enum column)i))
                                 continue;
                         ret_layout->widths[i] = least[i];
@@ -289,8 +231,8 @@ void view_titles(const struct view *view, const struct layout *layout, struct li
                         continue;
                 if (line->text.n_columns > 0)
                         line_put(line, STYLE_TITLE, " ");
-                snprintf(title, sizeof(title), "%s", COLUMNS[i].title);
-                line_cell(line, sorts ? STYLE_SORTED : STYLE_TITLE, title, layout->widths[i], COLUMNS[i].right);
+                snprintf(title, sizeof(title), "%s", TOP_COLUMNS[i].title);
+                line_cell(line, sorts ? STYLE_SORTED : STYLE_TITLE, title, layout->widths[i], TOP_COLUMNS[i].right);
         }
 }
 
@@ -321,6 +263,6 @@ void view_item(const struct view *view, const struct layout *layout, const struc
                 if (i == COLUMN_STATUS)
                         line_sentence(line, cell.style, cell.text);
                 else
-                        line_cell(line, cell.style, cell.text, layout->widths[i], COLUMNS[i].right);
+                        line_cell(line, cell.style, cell.text, layout->widths[i], TOP_COLUMNS[i].right);
         }
 }

@@ -29,9 +29,6 @@ void view_layout(const struct view *view, const struct items *items, struct layo
 void view_titles(const struct view *view, const struct layout *layout, struct line *line);
 void view_item(const struct view *view, const struct layout *layout, const struct item *item, struct line *line);
 
-/* "WAIT%" */
-const char *view_title(enum column column);
-
 /* All of a job: terms, what it waits for, stages, ranks. */
 void view_details(const struct view *view, const struct job_rates *job, emit_fn *emit, void *arg);
 

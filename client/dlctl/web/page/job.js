@@ -146,6 +146,8 @@ const JOB_DETAILS = [
   ['Pipeline', (job) => job.pipeline], ['Order', (job) => `${job.sampler || job.order}${job.shuffle ? '' : ', not shuffled'}, seed ${job.seed}`],
   ['Parts of the ranks', (job) => `${job.partition}, ${job.dealing}${job.drop_last ? ', without the last incomplete batch' : ''}`],
   ['Damaged samples', (job) => `${count(job.n_errors)} met; policy ${job.on_error}` + (job.errors_allowed > 0 ? `, ${count(job.errors_allowed)} allowed` : '')],
+  ['Counted', (job) => Object.entries(job.counts).filter(([name, value]) => name !== 'now_ns' && value > 0)
+    .map(([name, value]) => `${number_title(name)} ${number_text(name, value)}`).join(', ') || '–'],
   ['Processes', (job) => by_rank(job.ranks).map((rank) => `${rank.rank}: ${rank.pid}`).join(', ')],
   ['Memory', (job) => `${bytes(job.ranks.reduce((sum, rank) => sum + rank.ring_bytes, 0))} in rings: ${[...new Set(job.ranks.map((rank) => rank.memory))].join('; ')}`],
 ];

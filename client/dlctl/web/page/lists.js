@@ -74,7 +74,17 @@ function create_error() {
   };
 }
 
-const lists = {datasets: new Map(), errors: new Map(), page: 0};
+function create_counter() {
+  const cells = [make('td', {class: 'name'}), make('td', {class: 'number'}), make('td', {class: 'what'})];
+  return {
+    root: make('tr', {}, ...cells),
+    update({name, value, unit, text}) {
+      [number_title(name), number_text(name, Number(value), unit), text].forEach((cell, i) => say(cells[i], cell));
+    },
+  };
+}
+
+const lists = {datasets: new Map(), errors: new Map(), counters: new Map(), page: 0};
 
 function contains(filter, ...texts) {
   return !filter || texts.some((text) => String(text || '').toLowerCase().includes(filter));
@@ -107,6 +117,13 @@ function render_errors(filter) {
   show(by('no_error'), found.length === 0);
   say(by('no_error'), store.errors.length ? 'No damaged sample contains this text.' : 'None has been met.');
   say(by('n_errors'), store.now.has_more_errors ? `the first ${count(store.errors.length)}; dlctl errors lists all` : found.length ? count(found.length) : '');
+}
+
+/* All that the daemon counts, whatever that is; what has never happened is left out. */
+function render_counters(status) {
+  const found = status ? status.counters.filter((counter) => counter.value !== '0') : [];
+  show(by('counted'), found.length > 0);
+  reconcile(by('counter_table').tBodies[0], lists.counters, found, (counter) => counter.name, create_counter);
 }
 
 function turn_page(step) {

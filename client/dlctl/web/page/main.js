@@ -22,6 +22,7 @@ function render() {
   render_no_job(jobs, filter);
   render_datasets(filter);
   render_errors(filter);
+  render_counters(store.now.status);
   render_foot();
 }
 

@@ -33,6 +33,15 @@ function duration(seconds) {
   return `${Math.floor(s / 86400)} d ${Math.floor(s / 3600) % 24} h`;
 }
 
+/* A number that the daemon names itself: "n_scratch_waits" is "scratch waits". */
+function number_title(name) {
+  return name.replace(/^n_/, '').replace(/_ns$/, '').replaceAll('_', ' ');
+}
+
+function number_text(name, value, unit) {
+  return unit === 'ns' || name.endsWith('_ns') ? `${rate(value / 1e9)} s` : unit === 'bytes' || name.includes('bytes') ? bytes(value) : count(value);
+}
+
 function plural(n, one, many) {
   return `${count(n)} ${n === 1 ? one : many || `${one}s`}`;
 }
