@@ -1,11 +1,11 @@
 /* proto/layout.h: the layout of the two shared memories of a rank.
  *
- * control   written only by the daemon; the client maps it read-only and the memfd is sealed against its writes
- *           (F_SEAL_FUTURE_WRITE): header, then per slot a slot record, the columns of its samples, the places of
- *           ragged samples and the error texts.
- * payload   belongs to one rank; both sides map it read-write, since CUDA registers only writable pages. Page 0 is the
- *           client's page, then come the slots. No decision of the daemon depends on a slot; it reads the client's
- * page, and checks every value in it.
+ *      control   written only by the daemon; the client maps it read-only and the memfd is sealed against its writes
+ *                (F_SEAL_FUTURE_WRITE): header, then per slot a slot record, the columns of its samples, the places of
+ *                ragged samples and the error texts
+ *      payload   belongs to one rank; both sides map it read-write, since CUDA registers only writable pages. Page 0
+ *                is the client's page, then come the slots. No decision of the daemon depends on a slot; it reads the
+ *                client's page, and checks every value in it
  *
  * Only offsets, never pointers. All integers are little-endian and naturally aligned; sizes in bytes. What is atomic
  * and with which memory order is written in proto/ring.h, which alone touches those fields. */

@@ -8,10 +8,8 @@
 
 /* Bytes, one control message: below the default socket buffer (212,992); protobuf-c amplifies packed integers
  * eightfold, so a hostile packet costs half a megabyte at most. */
-#define DLP_LEFT_FORMS_MAX                                                                                             \
-        16u /* pictures of a batch whose last steps a client does: their tables fit into a packet                      \
-             */
 #define DLP_PACKET_MAX      65536u
+#define DLP_LEFT_FORMS_MAX  16u  /* pictures whose last steps a client does: their tables fit into a packet */
 #define DLP_FDS_MAX         4u   /* descriptors in one packet: attach hands over three */
 #define DLP_SOCKET_PATH_MAX 107u /* bytes without the NUL: sun_path of Linux */
 

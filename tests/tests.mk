@@ -54,7 +54,8 @@ FUZZ_HOW = $(if $(FUZZ_ROUNDS),-n $(FUZZ_ROUNDS),-t $(FUZZ_SECONDS))
 RELEASE_TESTS := $(call unit_in,release,$(UNIT_NAMES)) $(FUZZ_TESTS) $(call scripts_in,release,$(SCRIPTS))
 LAYERS_TESTS := release:tests/support/check_layers.py release:tests/support/check_epoch_plan.py \
 	release:tests/support/check_words.py release:tests/support/check_unused.py release:tests/support/check_names.py \
-	release:tests/support/check_documents.py release:tests/support/check_locks.py
+	release:tests/support/check_documents.py release:tests/support/check_locks.py \
+	release:tests/support/check_comments.py
 ASAN_TESTS := $(call unit_in,asan,$(SANITIZED_UNIT)) $(subst release,asan,$(FUZZ_TESTS)) $(REPLAY_TESTS) $(call scripts_in,asan,$(ASAN_SCRIPTS))
 # Without arguments it tries a part of the points, each day another one; `make faults` tries all.
 FAULTS_TESTS := asan:build/asan/faults/faults asan:tests/faults/check_calls.py

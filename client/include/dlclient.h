@@ -39,6 +39,7 @@
  *         -ESHUTDOWN        the loader was detached
  *         -ECHILD           the loader was opened before a fork(): only its parent can use it
  *         -ENOMEM           no memory
+ *
  * dlc_open() also passes on the daemon's refusals: -ENOENT (no such dataset), -EADDRINUSE (the rank is taken), ...
  *
  * THREADS. A loader belongs to one thread at a time; different loaders are independent. Only dlc_release() may be

@@ -9,8 +9,8 @@
  *
  *      image: random_resized_crop(224) views(2); label           several pictures of each sample, with draws of their
  *                                                                own: image, image_2, label (codec/steps/views_step.h)
- *      image: random_resized_crop(224); small=image: resize(64)   a field that is delivered twice, with other steps:
- * the second time by another name
+ *      image: random_resized_crop(224); small=image: resize(64)  a field that is delivered twice, with other steps:
+ *                                                                the second time by another name
  *
  * Parts are separated by ";", each `[[NAME=]FIELD[, ...]:] STEP...`; a part without steps delivers the field as it is
  * stored. The last step may say how samples become a batch (collate/collation.h): for the pictures of the part and

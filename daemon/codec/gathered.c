@@ -34,8 +34,8 @@ int codec_put_piece(const struct codec *codec, const struct source_piece *piece,
                        : 0;
 }
 
-/* Nothing is converted straight from the mapping: only mapped_copy() can take a page that is gone. */
-/* Apart, because the room for a chunk would cost every call, also those that only copy. */
+/* Nothing is converted straight from the mapping: only mapped_copy() can take a page that is gone. A function of its
+ * own, because the room for a chunk would cost every call, also those that only copy. */
 static __attribute__((noinline)) int convert_piece(const struct codec *codec, const struct source_piece *piece,
                                                    uint8_t *row) {
         struct source_piece chunk = *piece;

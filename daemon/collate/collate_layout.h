@@ -10,11 +10,12 @@
  *      ragged   samples of any length, placed one after the other as they come; a table of places says where. If the
  *               fields of a sample come with several reads (is_spread), sample i is at offset + i * the longest one.
  *               The first dimension is each sample's own; if a later one varies, the first sample of a batch decides
- * it. Joined: spread, and moved together when the batch is whole padded   sample i at offset + i * the room of one
- * sample; when the batch is whole it is known how long its longest sample is, and what the others lack is filled
- * (collate/padding.h)
+ *               it. Joined: spread, and moved together when the batch is complete
+ *      padded   sample i at offset + i * the room of one sample; when the batch is complete it is known how long its
+ *               longest sample is, and what the others lack is filled (collate/padding.h)
+ *      packed   samples one after the other in rows of one length (collate/packing.h)
  *
- * Later layouts (packed) are further values of enum collate_how: each knows its room when it is planned. */
+ * A further layout is a value of enum collate_how: each knows its room when it is planned. */
 #pragma once
 
 #include <stdbool.h>

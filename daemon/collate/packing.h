@@ -8,10 +8,10 @@
  *      FIELD_positions   int64 [n, N]: where an element is in its piece of a sample, from 0; 0 where nothing is
  *      FIELD_segments    int32 [n, N]: which piece of its row it belongs to, from 1; 0 where nothing is
  *      FIELD_labels      int64 [n, N], if they are asked for: LABEL_IGNORED where nothing is. "same": the elements,
- * except the first of each piece, which no model should predict from the piece before; "shifted": the element that
- * follows, and LABEL_IGNORED for the last of a piece cu_seqlens        int32 [m]: where pieces begin if all rows are
- * one after the other, and n * N at the end. What is left of a row is a piece of its own, so that flash attention can
- * take the rows as they are
+ *                        except the first of each piece, which no model should predict from the piece before;
+ *                        "shifted": the element that follows, and LABEL_IGNORED for the last of a piece
+ *      cu_seqlens        int32 [m]: where pieces begin if all rows are one after the other, and n * N at the end. What
+ *                        is left of a row is a piece of its own, so that flash attention can take the rows as they are
  *
  * They describe the whole batch: their first dimension does not count samples. Where each sample's elements are is in
  * the field's places. */

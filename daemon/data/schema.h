@@ -26,16 +26,19 @@ enum field_kind {
         N_FIELD_KINDS,
 };
 
-/* How the bytes of a stored text or array hold it: */
+/* How the bytes of a stored field hold its values, and which kinds may have it:
+ *
+ *      FIELD_VALUE, FIELD_TEXT   any
+ *      FIELD_BYTES               CODING_PLAIN, CODING_NPY, CODING_LIST, CODING_STEPS
+ *      FIELD_TEXTS               CODING_JSON, CODING_LIST, CODING_STEPS */
 enum field_coding {
         CODING_PLAIN,   /* the text itself; the elements one after the other in C order */
         CODING_JSON,    /* JSON: a string with its quotes; a number, true or false; an array of these */
         CODING_CSV,     /* a cell of a CSV file, in quotes if it has them there */
         CODING_VARINTS, /* protobuf's packed varints -> int64 */
-        CODING_NPY, /* a whole .npy file, with its header; of FIELD_BYTES: their dtypes or shapes differ, or are unknown
-                     */
-        CODING_LIST,  /* a protobuf message that holds texts, or, of FIELD_BYTES, any bytes: a list of them, */
-        CODING_STEPS, /* or steps with one of them each (base/protobuf/message_texts.h) */
+        CODING_NPY,     /* a whole .npy file; of FIELD_BYTES: their dtypes or shapes differ, or are unknown */
+        CODING_LIST,    /* a protobuf message that holds texts, or, of FIELD_BYTES, any bytes: a list of them, */
+        CODING_STEPS,   /* or steps with one of them each (base/protobuf/message_texts.h) */
         N_FIELD_CODINGS,
 };
 
@@ -45,8 +48,7 @@ struct schema_field {
         bool is_stored;                 /* read from a file; otherwise source_value() or source_name() gives it */
         bool may_be_absent;             /* some samples do not have it */
         bool is_big_endian;             /* of a stored FIELD_VALUE: its elements are big-endian */
-        enum field_coding coding;       /* of a stored FIELD_VALUE or FIELD_TEXT; of FIELD_BYTES any but JSON, CSV and
-                                         * varints; of a stored FIELD_TEXTS CODING_JSON, CODING_LIST or CODING_STEPS */
+        enum field_coding coding;       /* if it is stored */
         bool is_gathered;               /* a stored FIELD_VALUE of fixed shape that lies in several pieces of a file */
         uint32_t dtype;                 /* FIELD_VALUE */
         uint32_t n_dims;                /* FIELD_VALUE; 0: a scalar */

@@ -34,8 +34,6 @@ struct desk;
 struct task;
 STAILQ_HEAD(tasks, task);
 
-/* One batch under way: what its workers share. There is one for each slot of the ring. What all workers write for each
- * sample is in a cache line of its own, so that what they only read stays in their caches. */
 /* A sample that is in a batch, to make it again. */
 struct batch_sample {
         uint64_t position, index;
@@ -43,6 +41,8 @@ struct batch_sample {
         uint64_t n_tries;   /* substitutes until then */
 };
 
+/* One batch under way: what its workers share. There is one for each slot of the ring. What all workers write for each
+ * sample is in a cache line of its own, so that what they only read stays in their caches. */
 struct batch {
         struct stream *stream;
         struct slot *slot;

@@ -16,9 +16,7 @@
 
 #include "proto/base/symbol.h"
 
-#define NEAREST_NAME_MAX                                                                                               \
-        64u /* bytes with NUL: longer names are never suggested, and longer words get no suggestion                    \
-             */
+#define NEAREST_NAME_MAX 64u /* bytes with NUL: longer words get no suggestion, longer names are never suggested */
 
 struct nearest {
         const char *word;

@@ -13,8 +13,8 @@
  *   resume     position p means: what lies before p was consumed by all ranks together; a plan with base p deals out
  *              the rest anew, at any world and batch size
  *
- * Today all batches have batch_size samples, except the last one. Ask dlp_epoch_plan_batch() all the same: batches of
- * buckets, token budgets and packs will differ.
+ * A batch has batch_size units, except the last one. A unit is one position, or several: a bucket's batch, a row of
+ * packed documents (order/making/order.h). So ask dlp_epoch_plan_batch(), and do not assume a number of samples.
  *
  * A plan is a small value: copy it, throw it away. Constant once it is made, so that any number of threads may ask it.
  * libc only, no allocation, no locks. Defined for n = 0, and free of overflow for n <= DLP_SAMPLES_MAX, world <=

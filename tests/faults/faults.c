@@ -2,8 +2,8 @@
  *
  *         faults [--scenario NAME] [--mode alone|on] [--occurrences N] [--every K --offset J] [--jobs N] [--limit S]
  *         faults --list [--scenario NAME]                                      the sites alone
- *         faults ... --reached FILE                                            which calls were passed, for
- * unreached.py faults --scenario NAME --mode MODE --point SITE:OCCURRENCE:ERRNO      one again; its log is shown
+ *         faults ... --reached FILE                                            which calls were passed: unreached.py
+ *         faults --scenario NAME --mode MODE --point SITE:OCCURRENCE:ERRNO     one again; its log is shown
  *
  * A run without failures says which sites there are and how often each is passed. Then each is made to fail: "alone",
  * the call at this occurrence only, and "on", every call from there until the trouble ends. Each errno of a call is

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The checks of the include direction, of the epoch plan, of words, documents, locks and of what is called fail when they should.
+"""The checks of the include direction, of the epoch plan, of words, documents, comments, locks and of what is called fail when they should.
 That the tree as it is passes is said by the checks themselves, which `make check-layers` and `make check` run beside this."""
 import os
 import re
@@ -12,6 +12,7 @@ from harness import ROOT, case, contains, equal, main, write
 LAYERS = os.path.join(ROOT, "tests", "support", "check_layers.py")
 PLAN = os.path.join(ROOT, "tests", "support", "check_epoch_plan.py")
 WORDS = os.path.join(ROOT, "tests", "support", "check_words.py")
+COMMENTS = os.path.join(ROOT, "tests", "support", "check_comments.py")
 DOCUMENTS = os.path.join(ROOT, "tests", "support", "check_documents.py")
 LOCKS = os.path.join(ROOT, "tests", "support", "check_locks.py")
 UNUSED = os.path.join(ROOT, "tests", "support", "check_unused.py")
@@ -192,6 +193,18 @@ def _(box):
             contains(output, f"{path}:{message}")
 
 
+# (text of a source, line and what is found there; None: nothing)
+COMMENTED = [
+    ("/* Of a table:\n *\n *      one   the first\n *      two   the second, which\n *            goes on\n *\n * All. */\nint a;\n", None),
+    ("/* Of a table:\n *\n *      one   the first\n * two   the second\n */\nint a;\n", "4: not indented"),
+    ("/* Of a table:\n *\n * one the first two   the second\n */\nint a;\n", "3: columns within a line"),
+    ("/* Of a bar: [||   61 %] and \"a   b\". */\nint a;\n", None),
+    ("/* What a is. */\n/* What b is. */\nint b;\n", "2: right after another comment"),
+    ("/* ---- files ---- */\n/* What b is. */\nint b;\n\n/* clang-format off */\n/* ---- */\nint c; /* c */\n/* d */\nint d;\n", None),
+    ("#define A \\\n        1u /* what A is, at length  \\\n            */\n", "2: broken with backslashes"),
+    ("const char *a = \"/*      b   c\";\nconst char *d = \"*/\";\n", None),
+]
+
 # (document, line, what is found there; None: nothing)
 DOCUMENTED = [
     ("README.md", "in `daemon/io/planted.c` and `docs/NAME.md`", None),
@@ -220,6 +233,17 @@ LOCKED = [
     ("pthread_mutex_lock(&d->lock);\n pthread_mutex_lock(&c->lock);\n pthread_mutex_unlock(&c->lock);\n pthread_mutex_unlock(&d->lock);",
      "c.lock is in a circle of locks"),
 ]
+
+
+@case("a comment that a formatter has flowed together or moved away is found, and tables that are whole are not")
+def _(box):
+    for i, (text, message) in enumerate(COMMENTED):
+        root = box.path(f"tree{i}")
+        write(os.path.join(root, "daemon/io/planted.h"), text.encode())
+        status, output = check(root, COMMENTS)
+        equal(status, 0 if message is None else 1, f"{text}: {output}")
+        if message is not None:
+            contains(output, f"daemon/io/planted.h:{message}")
 
 
 @case("a path, a name or a link of a document that leads nowhere, a page that is too long and a fuzzer without a row are found")

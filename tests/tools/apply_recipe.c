@@ -3,7 +3,9 @@
  *      apply_recipe <requests >replies
  *
  * A request is six little-endian words, then the text, then the picture's RGB pixels:
+ *
  *      uint32 length of the text, width, height, epoch; uint64 seed, sample
+ *
  * A reply is an int32 (0, or the negative errno), uint32 height, width and number of bytes, then the bytes: the result,
  * or the sentence that goes with the error. It ends with the input. For tests that ask torchvision the same. */
 #include <errno.h>

@@ -1,13 +1,12 @@
 /* fetch_url [OPTION VALUE]... get|look|fetch <lines: what staging makes of an origin, as JSON lines.
  *
  * Options: --endpoint --region --addressing --credentials --ca-file --files-below --stall --tries --connections --limit
- * --mirror
- * --stop-after MS (ends the fetcher, or cancels, so long after the first line was read).
+ * --mirror --stop-after MS (ends the fetcher, or cancels, so long after the first line was read).
  *
  *   get     a URL a line, then a tab and a query if there is one
  *   look    a URL a line
  *   fetch   a piece a line: job, path, size, offset, n_bytes, etag (or "-", or '@' and its Last-Modified), URL, more
- * URLs; tabs between them. Lines of one job follow each other
+ *           URLs; tabs between them. Lines of one job follow each other
  *
  * Prints a line for each, with "result" ("0" or an errno's name) and "why"; fetch prints a line of counts at the end.
  */

@@ -2,7 +2,7 @@
  * staging/nodes/cluster.h and of staging/nodes/launch.h, and for measuring a line.
  *
  *   --launch HOSTS [--agent PROGRAM] [--network CIDR] [--timeout S] [--startup S]  starts itself there with the other
- * arguments
+ *                   arguments
  *   --stall S       no progress for so long ends it (60)
  *   --chunks N      of 4 MiB (16)      --chunk-bytes N      --window N  under way at once (4)
  *

@@ -3,7 +3,8 @@
  *         the option socket, DATALOADERD_SOCKET    that one, and no other: none is started there
  *         names only                               the daemon of this node
  *         a path                                   the daemon of this node, if its configuration lets this user name
- * paths; else the user's private daemon, which is started if there is none */
+ *                                                  paths; else the user's private daemon, which is started if there
+ *                                                  is none */
 #pragma once
 
 #include <stdbool.h>

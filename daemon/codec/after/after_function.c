@@ -6,9 +6,9 @@
 #include "daemon/codec/codec_type.h"
 #include "proto/order/philox.h"
 
-#define AFTER_DRAWS                                                                                                    \
-        (3ull << 62) /* the stream of draws of these steps, far from those of views, parts and functions               \
-                      */
+/* The stream of draws of these steps, far from those of views, parts and functions. */
+#define AFTER_DRAWS (3ull << 62)
+
 #define BAND_PIXELS RECIPE_SIZE_MAX /* of a row */
 
 struct after {

@@ -6,8 +6,10 @@
  * answers. What has been answered goes back to the worker threads, one of which counts the batch down as for every
  * other sample. So the main thread only passes tasks on, and a function that fails is a damaged sample like all others.
  *
- *      worker thread -> desk_put() -> waiting -> desk_take() -> dealt -> desk_answer() -> worker thread, own.state says
- * how seat ends: the first of its tasks has met the end
+ *      worker thread -> desk_put() -> waiting -> desk_take() -> dealt -> desk_answer() -> worker thread
+ *                                       ^                         |           (own.state says how)
+ *                                       +----- the seat ends -----+
+ *                                          the first of its tasks has met the end
  *
  * A function that gets whole batches has one order a batch, which is a task, too (pipeline/whole.h): whatever is said
  * here of a sample is true of such a batch.

@@ -5,17 +5,15 @@
 
 #include "proto/base/clock.h"
 
-#define LONG_NS  2000000ull /* a function that takes longer gets one order at a time: the way is short beside it */
-#define QUICK_NS 200000ull  /* one that takes less gets MORE, */
-#define TINY_NS  100000ull  /* one that takes even less as many as there may be, */
-#define SOME     4u         /* and all others this many */
-#define MORE     16u
-#define RUN_NS   500000ull /* that a run should take */
-#define AHEAD_NS                                                                                                       \
-        8000000ull      /* of runs that a process has: on a busy machine the daemon may wait that long for a CPU       \
-                         */
-#define RUNS      4u    /* for each process that a ring has room for: else the others wait for the last one */
-#define AHEAD_MAX 1024u /* samples */
+#define LONG_NS   2000000ull /* a function that takes longer gets one order at a time: the way is short beside it */
+#define QUICK_NS  200000ull  /* one that takes less gets MORE, */
+#define TINY_NS   100000ull  /* one that takes even less as many as there may be, */
+#define SOME      4u         /* and all others this many */
+#define MORE      16u
+#define RUN_NS    500000ull  /* that a run should take */
+#define AHEAD_NS  8000000ull /* of runs that a process has: the daemon may wait that long for a CPU */
+#define RUNS      4u         /* for each process that a ring has room for: else the others wait for the last one */
+#define AHEAD_MAX 1024u      /* samples */
 #define OUTLIER   4u
 #define MANY      8u /* steps: with more, fewer samples fit into a packet */
 

@@ -2,10 +2,11 @@
 
 /* What is compressed in batches (LitData 0.2.76):
  *
- *      "LDFZ01", two zeroes, version (2 bytes), flags (2), number of items N, items in a batch, number of batches (4
- * each) begin of each item and end of the last one, from the begin of the first one, decompressed (4 bytes each) of
- * each batch: its first item, number of items (4 each), begin in the file (8), bytes, bytes decompressed (4 each) the
- * batches, each a frame of zstd
+ *      "LDFZ01", two zeroes, version (2 bytes), flags (2)
+ *      number of items N, items in a batch, number of batches (4 bytes each)
+ *      begin of each item and end of the last one, from the begin of the first one, decompressed (4 bytes each)
+ *      of each batch: its first item, number of items (4 each), begin in the file (8), bytes packed and plain (4 each)
+ *      the batches, each a frame of zstd
  *
  * Of items that are compressed one by one, the chunk looks as others do; a chunk may also be one frame as a whole,
  * which no plain one begins like: it would have four thousand million items. Either way the frames are the rest of the

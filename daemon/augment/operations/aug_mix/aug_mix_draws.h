@@ -6,7 +6,7 @@
  *      sample 0        the weights of the original and of the mixture, and then those of the chains
  *      sample 1 + i    chain i: its depth, below(3) + 1, which is drawn even if it is given; and for each change three
  *                      words: which one it is, below(9 or 13); how much, below(severity); and f32, at most 0.5 means
- * the negative sign, for those that have one
+ *                      the negative sign, for those that have one
  *
  * Weights are of a Dirichlet distribution with equal alphas: gamma variates of Marsaglia and Tsang ("A simple method
  * for generating gamma variables", 2000), divided by their sum. A variate takes pairs of words, a normal number

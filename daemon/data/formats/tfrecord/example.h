@@ -1,9 +1,11 @@
 /* data/formats/tfrecord/example.h: the features of a tf.train.Example or a tf.train.SequenceExample, in place.
  *
- *      Example          { 1: Features }                        Features     { 1: entry { 1: name, 2: Feature } ... }
- *      SequenceExample  { 1: Features, 2: FeatureLists }       FeatureLists { 1: entry { 1: name, 2: FeatureList } ...
- * } Feature          { 1: BytesList | 2: FloatList | 3: Int64List }, each { 1: value ... } FeatureList      { 1:
- * Feature ... }
+ *      Example          { 1: Features }
+ *      SequenceExample  { 1: Features, 2: FeatureLists }
+ *      Features         { 1: entry { 1: name, 2: Feature } ... }
+ *      FeatureLists     { 1: entry { 1: name, 2: FeatureList } ... }
+ *      Feature          { 1: BytesList | 2: FloatList | 3: Int64List }, each { 1: value ... }
+ *      FeatureList      { 1: Feature ... }
  *
  * Numbers are packed into one run, or each is a field of its own; both may be mixed. */
 #pragma once

@@ -4,11 +4,12 @@
  * feature how it is delivered, from all records and from nothing else, so the same records always give the same schema:
  *
  *      one bytes value in each record        stored: a picture, text or bytes
- *      several bytes values in some record   stored as the message that holds them (BytesList): a list of texts, or
- * bytes numbers, at most SURVEY_FEW a record  kept in memory: a scalar, an array [k], or ragged [-1] more numbers,
- * packed in one run       stored: an array [k], or ragged [-1] a list of steps of k numbers each     kept in memory:
- * [T, k], or ragged [-1, k]; without k if it is 1 any other list of steps               stored as its message
- * (FeatureList): a list of texts if each step is one text, else bytes
+ *      several bytes values in some record   stored as the message that holds them (BytesList): texts, or bytes
+ *      numbers, at most SURVEY_FEW a record  kept in memory: a scalar, an array [k], or ragged [-1]
+ *      more numbers, packed in one run       stored: an array [k], or ragged [-1]
+ *      a list of steps of k numbers each     kept in memory: [T, k], or ragged [-1, k]; without k if it is 1
+ *      any other list of steps               stored as its message (FeatureList): a list of texts if each step is one
+ *                                            text, else bytes
  *
  * If the first record is not an example, records are delivered whole. */
 #pragma once

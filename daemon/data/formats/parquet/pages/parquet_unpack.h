@@ -8,9 +8,9 @@
 #include "proto/base/why.h"
 
 #define PARQUET_PAGE_MAX (256u << 20) /* bytes of a page that has to be in memory, packed or unpacked */
-#define PARQUET_MEMORY_MAX                                                                                             \
-        (1024u << 20) /* bytes of all pages together: of each column that is read, one and a                           \
-                       * dictionary */
+
+/* Bytes of all pages together: of each column that is read, one and a dictionary. */
+#define PARQUET_MEMORY_MAX (1024u << 20)
 
 /* As many as that, of what an index may copy: pages are given back one by one. */
 #define PARQUET_MEMORY_OF(max_copied) (2 * (max_copied))
