@@ -123,6 +123,7 @@
         ROW(read_ns, COUNTER, "ns", FIELD, "dataloaderd_read_seconds_total", "From requesting bytes of a sample until they were there, summed over the reads.") \
         ROW(queued_ns, COUNTER, "ns", FIELD, "dataloaderd_queued_seconds_total", "From then until a worker took the sample, summed likewise.") \
         ROW(serving_ns, COUNTER, "ns", SCRAPED, "", "Time of workers with its samples, without completing batches.")    \
+        ROW(n_shared, COUNTER, "pictures", WATCHED, "dataloaderd_shared_pictures_total", "Pictures cut from one that was decoded for another view or crop as well.") \
         ROW(n_texts_cut, COUNTER, "texts", FIELD, "", "Texts cut by max_length of tokens(); a sample that is served again after a restart counts again.") \
         ROW(n_tokens_cut, COUNTER, "tokens", FIELD, "", "About how many tokens were left out of them.")
 

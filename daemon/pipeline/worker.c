@@ -62,11 +62,15 @@ static void count_decoded(struct worker *worker, struct codec_counts counts) {
                 counter_add(&worker->counters->n_jpeg_handed_over, counts.n_handed_over);
 }
 
-static void worker_count_cut(struct tally *tally, const struct codec_counts *counts) {
-        const struct tally_counts cut = { .n_texts_cut = counts->n_texts_cut, .n_tokens_cut = counts->n_tokens_cut };
+static void worker_count_for_job(struct tally *tally, const struct codec_counts *counts) {
+        const struct tally_counts more = {
+                .n_texts_cut = counts->n_texts_cut,
+                .n_tokens_cut = counts->n_tokens_cut,
+                .n_shared = counts->n_shared,
+        };
 
-        if (cut.n_texts_cut > 0)
-                tally_add(tally, &cut);
+        if (more.n_texts_cut > 0 || more.n_shared > 0)
+                tally_add(tally, &more);
 }
 
 /* NULL: the sample will be made again, and what is cut of it is counted then. */
@@ -76,8 +80,8 @@ static void worker_count_decoded(struct worker *worker, const struct batch *batc
         count_decoded(worker, counts);
         count_decoded(worker, worker->rendering.counts);
         if (batch) {
-                worker_count_cut(worker_tally(worker, batch), &counts);
-                worker_count_cut(worker_tally(worker, batch), &worker->rendering.counts);
+                worker_count_for_job(worker_tally(worker, batch), &counts);
+                worker_count_for_job(worker_tally(worker, batch), &worker->rendering.counts);
         }
         worker->rendering.counts = (struct codec_counts){ 0 };
         if (worker->rendering.n_ended > 0)

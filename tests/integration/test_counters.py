@@ -8,7 +8,9 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import HandClient, case, equal, main, within
+from harness import HandClient, case, contains, equal, main, within
+from prometheus import Metrics
+from web import Web
 
 PAGE = 4096
 PICTURES = 60
@@ -46,6 +48,20 @@ def _(box):
     assert node["n_workers"] >= 1 and node["cpus_milli"] >= 1 and node["now_ns"] > job["counts"]["now_ns"], node
     text = daemon.dlctl("jobs").stdout
     assert "color_jitter" in text and "histogram" not in text, text
+
+
+@case("a number that no client knows is on every screen: pictures that share a decoding")
+def _(box):
+    daemon, _ = steady(box, pipeline="random_resized_crop(32) views(3)")
+    counted = job_of(daemon, "steady")["counts"]["n_shared"]
+    assert counted >= 2 * 40, counted
+    top, = daemon.objects("top", "--once", "--delay", "0.2")
+    assert top["jobs"][0]["n_shared"] >= counted and top["node"]["n_shared"] >= counted, top
+    contains(daemon.dlctl("top", "--once").stdout, "Counted  shared ")
+    key, = (key for key in Metrics(daemon.dlctl("metrics").stdout).values if key[0] == "dataloaderd_shared_pictures_total")
+    contains(key[1], 'job="steady"')
+    page = Web(box, daemon.socket).until(lambda it: it["jobs"], "the job")
+    assert page["jobs"][0]["counts"]["n_shared"] >= counted, page["jobs"][0]["counts"]
 
 
 @case("tokens of text and bytes have stages of their own")
