@@ -216,6 +216,9 @@ DOCUMENTED = [
     ("docs/a.md", "[a](internals/fuzzing.md#fuzzers-and-what-they-read), [b](https://example.org/x)", None),
     ("docs/a.md", "[a](internals/gone.md)", "the link to internals/gone.md leads nowhere"),
     ("docs/a.md", "[a](internals/fuzzing.md#gone)", "docs/internals/fuzzing.md has no heading #gone"),
+    ("docs/internals/fields.md", "a task takes up to 64 samples, mixed in a stretch of 8 KiB", None),
+    ("docs/internals/fields.md", "a task takes up to 63 samples, mixed in a stretch of 8 KiB", "but TASK_ROWS_MAX is [64]"),
+    ("docs/internals/fields.md", "a task takes samples, mixed in a stretch of 8 KiB", "TASK_ROWS_MAX is not found"),
     ("README.md", "x" * (8 << 10), "bytes; at most 8192"),
     ("docs/internals/a.md", "x" * (10 << 10), "bytes; at most 10240"),
     ("docs/internals/fuzzing.md", "| `other` | texts |", "has a row for other, which is not a fuzzer"),
@@ -250,7 +253,7 @@ def _(box):
 def _(box):
     for i, (path, line, message) in enumerate(DOCUMENTED):
         root = box.path(f"tree{i}")
-        write(os.path.join(root, "daemon/io/planted.c"), b"#define PLANTED_MAX 1\nint planted_count(void);\n")
+        write(os.path.join(root, "daemon/io/planted.c"), b"#define PLANTED_MAX 1\n#define TASK_ROWS_MAX 64u\n#define STRETCH_BYTES (8u << 10)\nint planted_count(void);\n")
         write(os.path.join(root, "tests/fuzz/guided_planted.c"), b"int a;\n")
         texts = {"docs/internals/fuzzing.md": "## Fuzzers, and what they read\n| `planted` | texts |\n"}
         texts[path] = texts.get(path, "") + line + "\n"

@@ -3,7 +3,7 @@
 
 The floors, from the ground up:
 
-    proto <- base/machine <- base <- plugin, data, io, decode, tokenize, augment, sound, collate, ring, cache, staging/record <- codec <- pipeline <- ctl <- core <- main
+    proto <- base/machine <- base <- plugin, data, io, decode, tokenize, augment, sound, collate, ring, staging/record <- codec <- pipeline <- ctl <- core <- main
 
 A file may include its own folder and the floors below it; the siblings of one floor never include each other. Staging is
 a program of its own, in rooms (ROOMS says who includes whom). The daemon sees one of them, staging/record. The
@@ -25,7 +25,7 @@ import os
 import re
 import sys
 
-SIBLINGS = ("plugin", "data", "io", "decode", "tokenize", "augment", "sound", "collate", "ring", "cache", "staging/record")
+SIBLINGS = ("plugin", "data", "io", "decode", "tokenize", "augment", "sound", "collate", "ring", "staging/record")
 DAEMON_FLOORS = [("base/machine",), ("base",), SIBLINGS, ("codec",), ("pipeline",), ("ctl",), ("core",)]
 # record <- plan <- { fetch <- origin, tree } <- nodes <- run; what is made of samples is prepared from record alone.
 ROOMS = {
