@@ -1,8 +1,7 @@
 /* staging/nodes/launch.h: starts this program on all nodes of the configuration with mpirun, and sees to its end.
  *
  * What mpirun needs to be quick, and to notice dead nodes and cut links in bounded time, is known here (measured:
- * docs/staging.md, "The nodes of a run"), so that nobody has to find it out. A run that does not end when asked is
- * killed. */
+ * docs/internals/staging-run.md), so that nobody has to find it out. A run that does not end when asked is killed. */
 #pragma once
 
 #include <stdint.h>

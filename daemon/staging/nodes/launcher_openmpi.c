@@ -19,7 +19,7 @@
 
 /* ---- the command line -------------------------------------------------------------------------------------------- */
 
-/* Measured with 4.1.4: docs/staging.md, "The nodes of a run". */
+/* Measured with 4.1.4: docs/internals/staging-run.md. */
 static const struct {
         const char *name, *value;
 } SETTINGS[] = {
