@@ -176,7 +176,7 @@ def constant(tree, name):
 
 def number_offences(tree):
     for path, pattern, name, unit in NUMBERS:
-        said = re.search(pattern, read(tree.root, path)) if path in tree.files else None
+        said = re.search(pattern.replace(" ", r"\s+"), read(tree.root, path)) if path in tree.files else None
         found = constant(tree, name) if path in tree.files else set()
         if not said and not found:
             continue
