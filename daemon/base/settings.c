@@ -55,6 +55,10 @@ static int check_admins(const char *text, struct why *why) {
         return r;
 }
 
+int setting_check_path(const char *text, struct why *why) {
+        return text[0] == '/' ? 0 : why_set(why, -EINVAL, "\"%s\" is not allowed; write an absolute path", text);
+}
+
 /* ---- the table ------------------------------------------------------------------------------------------------ */
 
 #define SETTING(key, type, ...)                                                                                        \
@@ -118,7 +122,8 @@ int setting_parse_number(const struct setting *setting, const char *text, uint64
 
         if (setting->kind == SETTING_SIZE) {
                 if (parse_bytes(text, &value) < 0)
-                        return why_set(why, -EINVAL, "%s: \"%s\" is not a size; write a number with KiB, MiB or GiB",
+                        return why_set(why, -EINVAL,
+                                       "%s: \"%s\" is not a size; write a number with KiB, MiB or GiB, such as 4GiB",
                                        setting->name, text);
                 if (value < setting->min)
                         return why_set(why, -EINVAL, "%s: \"%s\" is too small; the minimum is %" PRIu64 " bytes",

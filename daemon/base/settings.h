@@ -42,8 +42,7 @@ struct setting {
         const char *choices; /* blank-separated */
         const char *unit;    /* NULL: none */
         const char *prose;
-        bool reloads;     /* SIGHUP changes it; else it takes a restart, and the reload says so */
-        bool is_for_file; /* of a dataset: not for one that is named by its path, without a section of its own */
+        bool reloads; /* SIGHUP changes it; else it takes a restart, and the reload says so */
         int (*check)(const char *text, struct why *why); /* further check of a text that is not empty; or NULL */
 };
 
@@ -95,6 +94,9 @@ const struct setting *setting_find(const struct setting *rows, size_t n_rows, co
 /* Takes a text for a setting; without `fields` (a struct settings, or what else the row's offset counts in) it is
  * only checked. -EINVAL, saying what is allowed; -ENOMEM. */
 int setting_parse(const struct setting *setting, void *fields, const char *text, struct why *why);
+
+/* For rows: an absolute path. */
+int setting_check_path(const char *text, struct why *why);
 
 /* A number or a size that setting_parse() allows. */
 int setting_parse_number(const struct setting *setting, const char *text, uint64_t *ret_value, struct why *why);

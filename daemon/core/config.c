@@ -37,10 +37,13 @@ static const char *unknown_key(const char *text, size_t *ret_n) {
         return text;
 }
 
-/* The row of a key in a section of a dataset, or outside of it. */
-static const struct setting *config_find_row(const cfg_t *cfg, const char *key) {
-        return strcmp(cfg->name, "dataset") == 0 ? setting_find(DATASET_SETTINGS, N_DATASET_SETTINGS, key)
-                                                 : setting_find(SETTINGS, N_SETTINGS, key);
+static const struct setting *settings_row(size_t idx) {
+        return idx < N_SETTINGS ? &SETTINGS[idx] : NULL;
+}
+
+/* The rows of a dataset's keys: those of every dataset, and those of formats. NULL after the last one. */
+static const struct setting *dataset_row(size_t idx) {
+        return idx < N_DATASET_SETTINGS ? &DATASET_SETTINGS[idx] : format_option_at(idx - N_DATASET_SETTINGS);
 }
 
 static const char *key_hint(const cfg_t *cfg, const char *key, size_t n, struct nearest *nearest) {
@@ -69,20 +72,26 @@ static void config_on_error(cfg_t *cfg, const char *format, va_list arguments) {
  * checked here: which dataset it belongs to is known when its section ends. */
 static int on_value(cfg_t *cfg, cfg_opt_t *option) {
         bool is_dataset = strcmp(cfg->name, "dataset") == 0;
-        const struct setting *setting = config_find_row(cfg, cfg_opt_name(option));
+        const char *text = cfg_opt_getnstr(option, 0);
+        struct dataset_setting dataset = { 0 };
         struct why why;
+        int r;
 
-        if (setting_parse(setting, is_dataset ? NULL : parse_settings, cfg_opt_getnstr(option, 0), &why) == 0)
-                return 0;
         if (is_dataset)
-                cfg_error(cfg, "dataset \"%s\": %s", cfg_title(cfg), why.text);
+                r = dataset_setting_take(&dataset, cfg_opt_name(option), text, &why);
         else
+                r = setting_parse(setting_find(SETTINGS, N_SETTINGS, cfg_opt_name(option)), parse_settings, text, &why);
+        dataset_setting_fini(&dataset);
+        if (r < 0 && is_dataset)
+                cfg_error(cfg, "dataset \"%s\": %s", cfg_title(cfg), why.text);
+        else if (r < 0)
                 cfg_error(cfg, "%s", why.text);
-        return -1;
+        return r < 0 ? -1 : 0;
 }
 
 static int config_read_dataset(cfg_t *section, struct dataset_setting *dataset, struct why *why) {
         const char *name = cfg_title(section);
+        const struct setting *row;
         int r;
 
         if (!*name || strlen(name) >= DLP_NAME_MAX || strchr(name, '/') || name[0] == '.')
@@ -92,10 +101,10 @@ static int config_read_dataset(cfg_t *section, struct dataset_setting *dataset, 
         dataset->name = strdup(name);
         if (!dataset->name)
                 return why_errno(why, -ENOMEM, "name");
-        for (size_t i = 0; i < N_DATASET_SETTINGS; i++) {
-                const char *text = cfg_getstr(section, DATASET_SETTINGS[i].name);
+        for (size_t i = 0; (row = dataset_row(i)); i++) {
+                const char *text = cfg_getstr(section, row->name);
 
-                r = text ? setting_parse(&DATASET_SETTINGS[i], dataset, text, why) : 0;
+                r = text ? dataset_setting_take(dataset, row->name, text, why) : 0;
                 if (r < 0)
                         return r;
         }
@@ -192,35 +201,29 @@ static int read_marked(const char *path, char **ret_text, struct why *why) {
         return 0;
 }
 
-/* Makes an option of libconfuse for each row. All are texts, for setting_parse() to read. Returns how many. */
-static size_t make_options(const struct setting *rows, size_t n_rows, cfg_opt_t *options) {
-        assert(n_rows <= OPTIONS_MAX);
-        for (size_t i = 0; i < n_rows; i++)
-                options[i] = (cfg_opt_t)CFG_STR(rows[i].name, NULL, CFGF_NONE);
-        options[n_rows] = (cfg_opt_t)CFG_END();
-        return n_rows;
-}
+/* Makes an option of libconfuse for each row. All are texts, for setting_parse() to read. */
+static void make_options(const struct setting *(*row_at)(size_t idx), cfg_opt_t *options) {
+        const struct setting *row;
+        size_t n = 0;
 
-static void watch_values(cfg_t *cfg) {
-        char name[64];
-
-        for (size_t i = 0; i < N_SETTINGS; i++)
-                cfg_set_validate_func(cfg, SETTINGS[i].name, on_value);
-        for (size_t i = 0; i < N_DATASET_SETTINGS; i++) {
-                snprintf(name, sizeof(name), "dataset|%s", DATASET_SETTINGS[i].name);
-                cfg_set_validate_func(cfg, name, on_value);
+        for (; (row = row_at(n)); n++) {
+                assert(n < OPTIONS_MAX);
+                options[n] = (cfg_opt_t)CFG_STR(row->name, NULL, CFGF_NONE);
+                options[n].validcb = on_value;
         }
-        cfg_set_validate_func(cfg, "dataset", on_dataset);
+        options[n] = (cfg_opt_t)CFG_END();
 }
 
 static int config_parse(FILE *file, const char *path, struct config *config, struct why *why) {
-        cfg_opt_t options[OPTIONS_MAX + 3], dataset_options[OPTIONS_MAX + 1];
-        size_t n = make_options(SETTINGS, N_SETTINGS, options);
+        cfg_opt_t options[N_SETTINGS + 3], dataset_options[OPTIONS_MAX + 1];
+        size_t n = N_SETTINGS;
         cfg_t *cfg;
         int r;
 
-        make_options(DATASET_SETTINGS, N_DATASET_SETTINGS, dataset_options);
-        options[n++] = (cfg_opt_t)CFG_SEC("dataset", dataset_options, CFGF_TITLE | CFGF_MULTI | CFGF_NO_TITLE_DUPES);
+        make_options(settings_row, options);
+        make_options(dataset_row, dataset_options);
+        options[n] = (cfg_opt_t)CFG_SEC("dataset", dataset_options, CFGF_TITLE | CFGF_MULTI | CFGF_NO_TITLE_DUPES);
+        options[n++].validcb = on_dataset;
         options[n++] = (cfg_opt_t)CFG_STR(END_MARK, NULL, CFGF_NONE);
         options[n] = (cfg_opt_t)CFG_END();
 
@@ -228,7 +231,6 @@ static int config_parse(FILE *file, const char *path, struct config *config, str
         if (!cfg)
                 return why_errno(why, -ENOMEM, "%s", path);
         cfg_set_error_function(cfg, config_on_error);
-        watch_values(cfg);
 
         parse_why.text[0] = '\0';
         parse_settings = &config->settings;
@@ -290,6 +292,8 @@ static void config_print_comment(FILE *out, const char *margin, const char *text
         for (size_t n; *text; text += n) {
                 text += strspn(text, " ");
                 n = strcspn(text, " ");
+                if (n == 0)
+                        break;
                 if (column > 0 && column + 1 + n > LINE_MAX_COLUMNS) {
                         fputc('\n', out);
                         column = 0;
@@ -330,12 +334,13 @@ static void config_print_bounds(FILE *out, const struct setting *row) {
         }
 }
 
-/* `indent` is that of its section; `last` the last sentence of its comment. */
-static void config_print_row(FILE *out, const char *indent, const struct setting *row, const char *last) {
+/* `indent` is that of its section; `first` and `last` are of its comment. */
+static void config_print_row(FILE *out, const char *indent, const struct setting *row, const char *first,
+                             const char *last) {
         bool is_bare = row->kind == SETTING_NUMBER || row->kind == SETTING_FLAG;
         const char *value = row->initial ? row->initial : row->example ? row->example : "";
-        const char *quote = is_bare ? "" : "\"";
-        char comment[16], text[256] = "";
+        const char *quote = is_bare && row->initial ? "" : "\"";
+        char comment[16], text[256] = "", prose[1024];
         FILE *words = fmemopen(text, sizeof(text), "w");
 
         if (words) {
@@ -344,14 +349,33 @@ static void config_print_row(FILE *out, const char *indent, const struct setting
                 fclose(words);
         }
         snprintf(comment, sizeof(comment), "#%s%s", indent, *indent ? "# " : " ");
-        config_print_comment(out, comment, row->prose);
+        snprintf(prose, sizeof(prose), "%s%s", first, row->prose);
+        config_print_comment(out, comment, prose);
         if (text[0])
                 config_print_comment(out, comment, text);
         fprintf(out, "#%s%s = %s%s%s\n", indent, row->name, quote, value, quote);
 }
 
-void config_print(FILE *out) {
+/* What a key is for: "Formats csv, jsonl: ". Nothing if it is for all. */
+static void write_formats(const char *key, char *text, size_t size) {
         const struct format *format;
+        size_t n = 0;
+
+        text[0] = '\0';
+        for (size_t i = 0; (format = format_at(i)) && !format_option_is_general(key); i++)
+                for (const struct setting *row = format->options; row && row->name; row++)
+                        if (strcmp(row->name, key) == 0)
+                                n += (size_t)snprintf(text + n, size - n, "%s%s", n > 0 ? ", " : "Format ",
+                                                      format->name);
+        if (n > 0)
+                snprintf(text + n, size - n, ": ");
+}
+
+void config_print(FILE *out) {
+        const struct setting *row;
+        const struct format *format;
+        char formats[256];
+        size_t n = 0;
 
         config_print_comment(
                 out, "# ",
@@ -361,7 +385,7 @@ void config_print(FILE *out) {
                 "again: datasets and the keys that say so change at once, the others at the next restart.");
         for (size_t i = 0; i < N_SETTINGS; i++) {
                 fputc('\n', out);
-                config_print_row(out, "", &SETTINGS[i],
+                config_print_row(out, "", &SETTINGS[i], "",
                                  SETTINGS[i].reloads ? "A reload changes it." : "A change takes a restart.");
         }
         fputc('\n', out);
@@ -370,11 +394,15 @@ void config_print(FILE *out) {
                 "A dataset. A client asks for it by its name. With an origin it is first brought to its path, once "
                 "for all nodes, by \"dlctl stage NAME\" or \"systemctl start dataloaderd-stage@NAME\", see "
                 "dataloaderd-stage(8), and it is not served before it is complete. Most need no more than this:");
-        fputs("#\n#dataset \"photos\" {\n#    path = \"/data/photos/train\"\n#}\n#\n# All keys. The formats are", out);
+        fputs("#\n#dataset \"photos\" {\n#    path = \"/data/photos/train\"\n#}\n#\n", out);
         for (size_t i = 0; (format = format_at(i)); i++)
-                fprintf(out, "%s%s", i == 0 ? " " : ", ", format->name);
-        fputs(".\n#\n#dataset \"NAME\" {\n", out);
-        for (size_t i = 0; i < N_DATASET_SETTINGS; i++)
-                config_print_row(out, "    ", &DATASET_SETTINGS[i], "");
+                n += (size_t)snprintf(formats + n, sizeof(formats) - n, "%s%s",
+                                      i ? ", " : "All keys. Formats: ", format->name);
+        config_print_comment(out, "# ", formats);
+        fputs("#\n#dataset \"NAME\" {\n", out);
+        for (size_t i = 0; (row = dataset_row(i)); i++) {
+                write_formats(row->name, formats, sizeof(formats));
+                config_print_row(out, "    ", row, formats, "");
+        }
         fputs("#}\n", out);
 }

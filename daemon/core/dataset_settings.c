@@ -13,12 +13,6 @@
 #include "daemon/staging/record/record_steps.h"
 #include "proto/base/cleanup.h"
 
-static int check_path(const char *text, struct why *why) {
-        if (text[0] == '/')
-                return 0;
-        return why_set(why, -EINVAL, "\"%s\" is not allowed; write an absolute path", text);
-}
-
 static int check_format(const char *text, struct why *why) {
         const struct format *found;
 
@@ -75,70 +69,69 @@ static int dataset_settings_check_kind(const struct dataset_setting *dataset, st
         return r < 0 ? why_set(why, r, "origin_kind: %s", reason.text) : 0;
 }
 
-/* Those that are set, as one text for the data floor, which knows which format takes which. */
-static int gather_options(struct dataset_setting *dataset, struct why *why) {
+/* Does its format, if it is named, take what is said of it? */
+static int dataset_settings_check_options(const struct dataset_setting *dataset, struct why *why) {
         struct format_options parsed;
         const struct format *format;
-        char *text = NULL;
-        bool is_stream;
-        size_t size;
-        FILE *stream = open_memstream(&text, &size);
         int r;
 
-        if (!stream)
-                return why_errno(why, -ENOMEM, "options");
-        for (size_t i = 0; i < N_DATASET_SETTINGS; i++) {
-                const struct setting *row = &DATASET_SETTINGS[i];
-                const char *value = *(char *const *)(const void *)((const char *)dataset + row->offset);
-
-                if (row->kind == SETTING_OPTIONAL && value[0] && format_option_is_known(row->name))
-                        fprintf(stream, "%s=%s\n", row->name, value);
-        }
-        if (fclose(stream) != 0) {
-                free(text);
-                return why_errno(why, -ENOMEM, "options");
-        }
-        dataset->options = text;
         if (strcmp(dataset->format, FORMAT_AUTO) == 0)
                 return 0;
         r = format_find(dataset->format, &format, why);
         if (r == 0)
-                r = format_options_parse(text, format, &parsed, why);
-        if (r < 0)
-                return r;
-        r = format_options_stream(&parsed, &is_stream, why);
-        format_options_fini(&parsed);
+                r = format_options_parse(dataset->options, format, &parsed, why);
+        if (r == 0)
+                format_options_fini(&parsed);
         return r;
 }
 
-int dataset_setting_complete(struct dataset_setting *dataset, struct why *why) {
+static int check_staged(const struct dataset_setting *dataset, struct why *why) {
+        _cleanup_(freep) char *stream = NULL, *merge = NULL;
         struct place place;
         struct why reason;
         int r;
 
-        if (!dataset->path)
-                return why_set(why, -EINVAL, "path: is missing; write an absolute path");
-        r = settings_fill(DATASET_SETTINGS, N_DATASET_SETTINGS, dataset, why);
-        if (r == 0)
-                r = gather_options(dataset, why);
-        if (r == 0)
-                r = groups_parse(dataset->allow, &dataset->groups, why);
-        if (r < 0 || !*dataset->origin)
-                return r;
         if (strncmp(dataset->format, SCANNER_PREFIX, strlen(SCANNER_PREFIX)) == 0)
                 return why_set(why, -EINVAL,
                                "format: a dataset with an origin is indexed where it is staged, and a plug-in's format "
                                "by the daemon; leave out origin, or stage the files by other means");
-        if (dataset->stream[0] && dataset->stream[0] != 'n')
+        if (format_options_value(dataset->options, FORMAT_STREAM, &stream) < 0 ||
+            format_options_value(dataset->options, FORMAT_MERGE, &merge) < 0)
+                return why_errno(why, -ENOMEM, "options");
+        if (format_option_is_yes(stream))
                 return why_set(why, -EINVAL,
                                "stream: a dataset with an origin is served when it is complete; leave out "
                                "stream or origin");
-        if (dataset->merge[0])
+        if (merge)
                 return why_set(why, -EINVAL,
                                "merge: a dataset with an origin is a folder, and with merge the path names archives; "
                                "leave out merge or origin");
         r = place_init(&place, dataset->path, &reason);
         return r < 0 ? why_set(why, r, "path: %s", reason.text) : dataset_settings_check_kind(dataset, why);
+}
+
+int dataset_setting_take(struct dataset_setting *dataset, const char *key, const char *text, struct why *why) {
+        const struct setting *row = setting_find(DATASET_SETTINGS, N_DATASET_SETTINGS, key);
+
+        return row ? setting_parse(row, dataset, text, why)
+                   : format_options_add(&dataset->options, format_option_find(key), text, why);
+}
+
+int dataset_setting_complete(struct dataset_setting *dataset, struct why *why) {
+        int r;
+
+        if (!dataset->path)
+                return why_set(why, -EINVAL, "path: is missing; write an absolute path");
+        r = settings_fill(DATASET_SETTINGS, N_DATASET_SETTINGS, dataset, why);
+        if (r == 0 && !dataset->options)
+                dataset->options = strdup("");
+        if (r == 0 && !dataset->options)
+                r = why_errno(why, -ENOMEM, "options");
+        if (r == 0)
+                r = dataset_settings_check_options(dataset, why);
+        if (r == 0)
+                r = groups_parse(dataset->allow, &dataset->groups, why);
+        return r < 0 || !*dataset->origin ? r : check_staged(dataset, why);
 }
 
 void dataset_setting_fini(struct dataset_setting *dataset) {

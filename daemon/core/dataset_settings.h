@@ -8,7 +8,7 @@
 /* Texts are never NULL once it is complete. */
 struct dataset_setting {
         char *name;
-        char *options;        /* of the format: lines "KEY=VALUE" (data/format_options.h) */
+        char *options;        /* keys of formats: lines "KEY=VALUE" (data/format_options.h) */
         struct groups groups; /* of `allow`, looked up */
 #define SETTING(key, type, ...) SETTING_IS_##type key;
 #include "daemon/core/dataset_rows.h"
@@ -21,6 +21,9 @@ enum {
 };
 
 extern const struct setting DATASET_SETTINGS[N_DATASET_SETTINGS];
+
+/* Takes what is said of a key, which has a row here or in a format. -EINVAL naming it; -ENOMEM. */
+int dataset_setting_take(struct dataset_setting *dataset, const char *key, const char *text, struct why *why);
 
 /* Fills in the defaults of a dataset whose name and path are set, and looks its groups up, which may block. It also
  * checks that its settings are consistent: -EINVAL naming the key. */

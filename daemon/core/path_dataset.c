@@ -8,32 +8,22 @@
 #include "daemon/data/format_tell.h"
 #include "proto/base/cleanup.h"
 
-/* Of a dataset that is brought here, or shared by several users. */
-static const char *const NOT_OF_PATHS[] = {
-        "path",    "origin",        "origin_kind", "endpoint",     "region",  "addressing", "credentials",
-        "ca_file", "connections",   "unpack",      "unpack_limit", "prepare", "pack",       "shard_size",
-        "sharing", "stall_timeout", "allow",       "weight",       "links",
-};
-
+/* A dataset of the configuration may be brought here, or be shared by several users; this one has no key of its own but
+ * its format, and those of formats. */
 static int path_dataset_take(struct dataset_setting *dataset, const char *key, const char *value, struct why *why) {
-        const struct setting *setting = setting_find(DATASET_SETTINGS, N_DATASET_SETTINGS, key);
-        const char *const *now;
+        bool is_format = strcmp(key, "format") == 0;
 
-        for (size_t i = 0; i < ARRAY_SIZE(NOT_OF_PATHS); i++)
-                if (strcmp(key, NOT_OF_PATHS[i]) == 0)
-                        return why_set(why, -EINVAL,
-                                       "%s: only a dataset of the configuration has this key; leave it out, or write "
-                                       "the dataset into dataloaderd.conf",
-                                       key);
-        if (!setting)
+        if (!is_format && setting_find(DATASET_SETTINGS, N_DATASET_SETTINGS, key))
+                return why_set(
+                        why, -EINVAL,
+                        "%s: only a dataset of the configuration has this key; leave it out, or write the dataset "
+                        "into dataloaderd.conf",
+                        key);
+        if (!is_format && !format_option_find(key))
                 return why_set(why, -EINVAL, "\"%s\" is not a key of a dataset; dataloaderd.conf(5) lists them", key);
-        now = (const char *const *)(const void *)((const char *)dataset +
-                                                  setting->offset); /* those that are left are texts */
-        if (*now)
+        if (is_format && dataset->format)
                 return why_set(why, -EINVAL, "%s: is given twice", key);
-        if (strchr(value, '\n'))
-                return why_set(why, -EINVAL, "%s: the value has a line break", key);
-        return setting_parse(setting, dataset, value, why);
+        return dataset_setting_take(dataset, key, value, why);
 }
 
 static int take_option(struct dataset_setting *dataset, const char *option, struct why *why) {
@@ -71,7 +61,7 @@ int path_dataset_read(const struct path_wish *wish, struct dataset_setting *ret_
         struct why reason;
         int r;
 
-        r = setting_parse(setting_find(DATASET_SETTINGS, N_DATASET_SETTINGS, "path"), &dataset, wish->path, &reason);
+        r = dataset_setting_take(&dataset, "path", wish->path, &reason);
         for (size_t i = 0; i < wish->n_options && r == 0; i++)
                 r = take_option(&dataset, wish->options[i], &reason);
         if (r == 0)

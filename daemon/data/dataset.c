@@ -345,8 +345,7 @@ static int dataset_new(const struct dataset_spec *spec, struct dataset **ret_dat
                 r = format_check_files(dataset->format, &dataset->files, why);
         if (r == 0)
                 r = format_options_parse(spec->options, dataset->format, &dataset->options, why);
-        if (r == 0)
-                r = format_options_stream(&dataset->options, &dataset->is_stream, why);
+        dataset->is_stream = r == 0 && dataset->options.is_stream;
         if (r == 0 && dataset->files.is_pipe && !dataset->is_stream)
                 r = refuse_pipe(spec, why);
         if (r < 0)
@@ -415,15 +414,11 @@ static int dataset_open_source(struct dataset *dataset, const struct dataset_spe
 
 /* Are all files of numbered sets there? A path that names single files means just these. */
 static int check_complete(const struct dataset *dataset, const struct dataset_spec *spec, struct why *why) {
-        const char *allowed = dataset->options.allow_missing;
-        bool is_allowed = allowed && strcmp(allowed, "yes") == 0;
         const char **names;
         struct why detail;
         int r;
 
-        if (allowed && !is_allowed && strcmp(allowed, "no") != 0)
-                return why_set(why, -EINVAL, FORMAT_ALLOW_MISSING ": \"%s\" is not allowed; write yes or no", allowed);
-        if (is_allowed || dataset->index->n_shards == 0 ||
+        if (dataset->options.allows_missing || dataset->index->n_shards == 0 ||
             (dataset->files.n_names > 0 && !strpbrk(spec->path, GLOB_CHARACTERS)))
                 return 0;
         names = calloc(dataset->index->n_shards, sizeof(*names));

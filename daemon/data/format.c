@@ -43,16 +43,6 @@ const struct format *format_at(size_t idx) {
         return idx < ARRAY_SIZE(FORMATS) ? FORMATS[idx] : NULL;
 }
 
-bool format_option_is_known(const char *key) {
-        if (format_option_is_general(key))
-                return true;
-        for (size_t i = 0; i < ARRAY_SIZE(FORMATS); i++)
-                for (size_t k = 0; FORMATS[i]->options && FORMATS[i]->options[k]; k++)
-                        if (strcmp(FORMATS[i]->options[k], key) == 0)
-                                return true;
-        return false;
-}
-
 struct marking {
         struct index_builder *builder;
         int root_fd;

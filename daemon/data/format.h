@@ -37,8 +37,9 @@ struct format {
         bool takes_files; /* the path may also name files; otherwise only a folder */
         bool is_prepared; /* its files are shards that the preparation of a staging made */
 
-        /* The keys of the configuration that it takes (data/format_options.h), with a NULL at the end; NULL: none. */
-        const char *const *options;
+        /* The keys of the configuration that it takes (data/format_options.h), a row each, and a row without a name at
+         * the end; NULL: none. Another order would make its indices anew. */
+        const struct setting *options;
 
         /* Is part of an index's digest of options: indices that were made before it was set, or under another text, are
          * made anew. For a format that began to find more. NULL: nothing. */

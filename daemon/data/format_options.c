@@ -1,7 +1,6 @@
 #include "daemon/data/format_options.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <openssl/evp.h>
 #include <stdio.h>
@@ -14,29 +13,119 @@
 #include "daemon/data/format.h"
 #include "daemon/data/scanner.h"
 #include "daemon/data/view/split.h"
+#include "proto/base/cleanup.h"
 
 /* A view of the dataset takes them (data/dataset.h), whatever its format is. */
-static const char *const OF_EVERY_DATASET[] = { "fields", "split", FORMAT_ALLOW_MISSING };
+static const struct setting OF_EVERY_DATASET[] = {
+        OPTION_FIELDS,
+        OPTION_SPLIT,
+        { .name = "allow_missing",
+          .kind = SETTING_OPTIONAL,
+          .max = 15,
+          .check = format_option_check_yes_no,
+          .prose = "Whether files that are numbered, as in x-00000-of-00003, may be missing; empty: the dataset is "
+                   "refused then." },
+};
 
-static bool format_options_is_among(const char *const *keys, const char *key) {
-        for (; *keys; keys++)
-                if (strcmp(*keys, key) == 0)
-                        return true;
-        return false;
-}
+static const char *const OF_STREAMS[] = { "field_limit", "spool", "spool_limit" };
 
 bool format_option_is_general(const char *key) {
-        for (size_t i = 0; i < sizeof(OF_EVERY_DATASET) / sizeof(OF_EVERY_DATASET[0]); i++)
-                if (strcmp(OF_EVERY_DATASET[i], key) == 0)
-                        return true;
-        return false;
+        return setting_find(OF_EVERY_DATASET, ARRAY_SIZE(OF_EVERY_DATASET), key) != NULL;
 }
 
-static int format_options_refuse(const struct format *format, const char *key, struct why *why) {
+bool format_option_is_yes(const char *value) {
+        return value && (value[0] == 'y' || value[0] == 't');
+}
+
+int format_option_check_yes_no(const char *value, struct why *why) {
+        static const char *const ALLOWED[] = { "yes", "no", "true", "false" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(ALLOWED); i++)
+                if (strcmp(value, ALLOWED[i]) == 0)
+                        return 0;
+        return why_set(why, -EINVAL, "\"%s\" is not allowed; write yes or no", value);
+}
+
+/* The place of a key among the format's rows; FORMAT_OPTIONS_MAX: it does not take it. */
+static uint32_t format_options_find_place(const struct format *format, const char *key) {
+        for (uint32_t i = 0; format->options && format->options[i].name; i++)
+                if (strcmp(format->options[i].name, key) == 0)
+                        return i;
+        return FORMAT_OPTIONS_MAX;
+}
+
+/* ---- as a text ------------------------------------------------------------------------------------------------- */
+
+const struct setting *format_option_at(size_t idx) {
+        const struct format *format;
+
+        for (size_t k = 0; (format = format_at(k)); k++)
+                for (const struct setting *row = format->options; row && row->name; row++) {
+                        bool is_known = format_option_is_general(row->name);
+
+                        for (size_t before = 0; before < k && !is_known; before++)
+                                is_known = format_options_find_place(format_at(before), row->name) < FORMAT_OPTIONS_MAX;
+                        if (!is_known && idx-- == 0)
+                                return row;
+                }
+        return idx < ARRAY_SIZE(OF_EVERY_DATASET) ? &OF_EVERY_DATASET[idx] : NULL;
+}
+
+const struct setting *format_option_find(const char *key) {
+        const struct setting *row = NULL;
+
+        for (size_t i = 0; (row = format_option_at(i)) && strcmp(row->name, key) != 0; i++)
+                ;
+        return row;
+}
+
+int format_options_value(const char *text, const char *key, char **ret_value) {
+        size_t n_key = strlen(key);
+
+        *ret_value = NULL;
+        for (const char *line = text; line && *line; line += strcspn(line, "\n"), line += *line == '\n')
+                if (strncmp(line, key, n_key) == 0 && line[n_key] == '=') {
+                        *ret_value = strndup(line + n_key + 1, strcspn(line + n_key + 1, "\n"));
+                        return *ret_value ? 0 : -ENOMEM;
+                }
+        return 0;
+}
+
+int format_options_add(char **text, const struct setting *row, const char *value, struct why *why) {
+        _cleanup_(freep) char *before = *text;
+        const struct setting *other;
+        size_t size;
+        FILE *stream;
+        int r = *value ? setting_parse(row, NULL, value, why) : 0;
+
+        *text = NULL;
+        if (r == 0 && strchr(value, '\n'))
+                r = why_set(why, -EINVAL, "%s: the value has a line break", row->name);
+        stream = r == 0 ? open_memstream(text, &size) : NULL;
+        if (!stream)
+                return r < 0 ? r : why_errno(why, -ENOMEM, "%s", row->name);
+        for (size_t i = 0; r == 0 && (other = format_option_at(i)); i++) {
+                _cleanup_(freep) char *said = NULL;
+                bool is_it = strcmp(other->name, row->name) == 0;
+
+                r = format_options_value(before, other->name, &said);
+                if (r == 0 && said && is_it)
+                        r = why_set(why, -EINVAL, "%s: is given twice", row->name);
+                else if (r == 0 && (said || (is_it && *value)))
+                        fprintf(stream, "%s=%s\n", other->name, said ? said : value);
+                else if (r < 0)
+                        why_errno(why, r, "%s", row->name);
+        }
+        return fclose(stream) == 0 || r < 0 ? r : why_errno(why, -ENOMEM, "%s", row->name);
+}
+
+/* ---- as values ------------------------------------------------------------------------------------------------- */
+
+static int format_options_refuse_key(const struct format *format, const char *key, struct why *why) {
         char keys[256] = "";
 
-        for (size_t i = 0, n = 0; format->options && format->options[i] && n < sizeof(keys); i++)
-                n += (size_t)snprintf(keys + n, sizeof(keys) - n, "%s%s", i ? ", " : "", format->options[i]);
+        for (size_t i = 0, n = 0; format->options && format->options[i].name && n < sizeof(keys); i++)
+                n += (size_t)snprintf(keys + n, sizeof(keys) - n, "%s%s", i ? ", " : "", format->options[i].name);
         return why_set(why, -EINVAL, "the format %s does not take %s%s%s", format->name, key,
                        keys[0] ? "; it takes " : "", keys);
 }
@@ -51,9 +140,13 @@ static int format_options_make_digest(struct format_options *options, const char
         EVP_MD_CTX *context = EVP_MD_CTX_new();
         int is_fine = context && EVP_DigestInit_ex(context, EVP_sha256(), NULL);
 
-        for (uint32_t i = 0; i < options->n && is_fine; i++)
-                is_fine = EVP_DigestUpdate(context, options->options[i].key, strlen(options->options[i].key) + 1) &&
-                          EVP_DigestUpdate(context, options->options[i].value, strlen(options->options[i].value) + 1);
+        for (const struct setting *row = options->format->options; row && row->name && is_fine; row++) {
+                const char *value = options->values[row - options->format->options].text;
+
+                if (value)
+                        is_fine = EVP_DigestUpdate(context, row->name, strlen(row->name) + 1) &&
+                                  EVP_DigestUpdate(context, value, strlen(value) + 1);
+        }
         if (revision)
                 is_fine = is_fine && EVP_DigestUpdate(context, revision, strlen(revision) + 1);
         is_fine = is_fine && EVP_DigestFinal_ex(context, digest, NULL);
@@ -76,8 +169,8 @@ static bool take_split(struct format_options *options, char *value) {
 }
 
 /* Takes a key that every dataset has. Returns false if the format is to be told of it, too. */
-static bool take_general(struct format_options *options, const struct format *format, const char *key, char *value) {
-        bool is_of_format = format->options && format_options_is_among(format->options, key);
+static bool take_general(struct format_options *options, const char *key, char *value) {
+        bool is_of_format = format_options_find_place(options->format, key) < FORMAT_OPTIONS_MAX;
 
         if (strcmp(key, "fields") == 0)
                 options->fields = value;
@@ -85,84 +178,69 @@ static bool take_general(struct format_options *options, const struct format *fo
                 is_of_format = take_split(options, value);
         else if (strcmp(key, "split") == 0)
                 options->split = value;
-        else if (strcmp(key, FORMAT_ALLOW_MISSING) == 0)
-                options->allow_missing = value;
+        else if (strcmp(key, "allow_missing") == 0)
+                options->allows_missing = format_option_is_yes(value);
         else
                 return false;
         return !is_of_format;
 }
 
-static int take_lines(struct format_options *options, const struct format *format, struct why *why) {
+static int take_lines(struct format_options *options, struct why *why) {
         char *rest = NULL;
 
         for (char *line = strtok_r(options->text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-                char *equals = strchr(line, '=');
+                char *value = strchr(line, '=');
+                const struct setting *row;
+                uint32_t place;
+                int r;
 
-                if (!equals)
+                if (!value)
                         return why_set(why, -EINVAL, "\"%.100s\" is not KEY=VALUE", line);
-                *equals = '\0';
-                if (take_general(options, format, line, equals + 1))
+                *value++ = '\0';
+                row = setting_find(OF_EVERY_DATASET, ARRAY_SIZE(OF_EVERY_DATASET), line);
+                place = format_options_find_place(options->format, line);
+                if (!row && place == FORMAT_OPTIONS_MAX)
+                        return format_options_refuse_key(options->format, line, why);
+                row = row ? row : &options->format->options[place];
+                r = setting_parse(row, NULL, value, why);
+                if (r < 0)
+                        return r;
+                if (take_general(options, line, value))
                         continue;
-                if (format->options && format_options_is_among(format->options, line)) {
-                        if (options->n == FORMAT_OPTIONS_MAX)
-                                return why_set(why, -E2BIG, "more than %u options", FORMAT_OPTIONS_MAX);
-                        options->options[options->n].key = line;
-                        options->options[options->n++].value = equals + 1;
-                } else {
-                        return format_options_refuse(format, line, why);
-                }
+                options->values[place].text = value;
+                if (row->kind == SETTING_NUMBER || row->kind == SETTING_SIZE)
+                        setting_parse_number(row, value, &options->values[place].number, NULL);
+                options->n++;
         }
-        return options->n > 0 ? format_options_make_digest(options, format->revision, why) : 0;
+        return options->n > 0 ? format_options_make_digest(options, options->format->revision, why) : 0;
+}
+
+static int check_stream(struct format_options *options, struct why *why) {
+        options->is_stream = format_option_is_yes(format_option(options, FORMAT_STREAM));
+        for (size_t i = 0; i < ARRAY_SIZE(OF_STREAMS) && !options->is_stream; i++)
+                if (format_option(options, OF_STREAMS[i]))
+                        return why_set(why, -EINVAL, "%s: is for a stream; write stream = yes, too", OF_STREAMS[i]);
+        if (options->is_stream && format_option(options, FORMAT_MERGE))
+                return why_set(why, -EINVAL,
+                               FORMAT_MERGE ": nothing can be merged with a stream; leave out one of them");
+        return 0;
 }
 
 int format_options_parse(const char *text, const struct format *format, struct format_options *ret_options,
                          struct why *why) {
-        struct format_options options = { .text = strdup(text ? text : "") };
+        struct format_options options = { .text = strdup(text ? text : ""), .format = format };
         int r;
 
         if (!options.text)
                 return why_set(why, -ENOMEM, "no memory for the options of a format");
-        r = take_lines(&options, format, why);
+        r = take_lines(&options, why);
+        if (r == 0)
+                r = check_stream(&options, why);
         if (r < 0)
                 format_options_fini(&options);
         else
                 *ret_options = options;
         return r;
-}
-
-int format_options_value(const char *text, const char *key, char **ret_value) {
-        size_t n_key = strlen(key);
-        char *value = NULL;
-
-        for (const char *line = text; line && *line; line += strcspn(line, "\n"), line += *line == '\n')
-                if (!value && strncmp(line, key, n_key) == 0 && line[n_key] == '=') {
-                        value = strndup(line + n_key + 1, strcspn(line + n_key + 1, "\n"));
-                        if (!value)
-                                return -ENOMEM;
-                }
-        *ret_value = value;
-        return 0;
-}
-
-static const char *const OF_STREAMS[] = { "field_limit", "spool", "spool_limit" };
-
-int format_options_stream(const struct format_options *options, bool *ret_is_stream, struct why *why) {
-        const char *value = format_option(options, FORMAT_STREAM);
-        uint64_t n_bytes;
-        int r;
-
-        if (value && strcmp(value, "yes") != 0 && strcmp(value, "true") != 0 && strcmp(value, "no") != 0 &&
-            strcmp(value, "false") != 0)
-                return why_set(why, -EINVAL, FORMAT_STREAM ": \"%s\" is not allowed; write yes or no", value);
-        *ret_is_stream = value && (value[0] == 'y' || value[0] == 't');
-        for (size_t i = 0; i < sizeof(OF_STREAMS) / sizeof(OF_STREAMS[0]) && !*ret_is_stream; i++)
-                if (format_option(options, OF_STREAMS[i]))
-                        return why_set(why, -EINVAL, "%s: is for a stream; write stream = yes, too", OF_STREAMS[i]);
-        if (*ret_is_stream && format_option(options, FORMAT_MERGE))
-                return why_set(why, -EINVAL,
-                               FORMAT_MERGE ": nothing can be merged with a stream; leave out one of them");
-        r = format_option_bytes(options, "field_limit", 0, &n_bytes, why);
-        return r < 0 ? r : format_option_bytes(options, "spool_limit", 0, &n_bytes, why);
 }
 
 /* The next file of "a.txt(id, x), b.csv", without the blanks around it. Returns false after the last one. */
@@ -244,60 +322,18 @@ void format_options_fini(struct format_options *options) {
         *options = (struct format_options){ 0 };
 }
 
-const char *format_option(const struct format_options *options, const char *key) {
-        for (uint32_t i = 0; options && i < options->n; i++)
-                if (strcmp(options->options[i].key, key) == 0)
-                        return options->options[i].value;
-        return NULL;
-}
-
-/* A whole number without a sign, and what stands after it. Returns false for anything else, or if it is too large. */
-static bool format_options_read_number(const char *text, uint64_t *ret_value, const char **ret_rest) {
-        char *end;
-
-        errno = 0;
-        *ret_value = strtoull(text, &end, 10);
-        *ret_rest = end;
-        return text[0] >= '0' && text[0] <= '9' && errno == 0;
-}
-
 struct refusals *format_refusals(const struct format_options *options) {
         return options ? options->refusals : NULL;
 }
 
-int format_option_u64(const struct format_options *options, const char *key, uint64_t otherwise, uint64_t min,
-                      uint64_t max, uint64_t *ret_value, struct why *why) {
-        const char *text = format_option(options, key), *rest;
-        uint64_t value;
+const char *format_option(const struct format_options *options, const char *key) {
+        uint32_t place = options && options->format ? format_options_find_place(options->format, key)
+                                                    : FORMAT_OPTIONS_MAX;
 
-        if (!text) {
-                *ret_value = otherwise;
-                return 0;
-        }
-        if (!format_options_read_number(text, &value, &rest) || *rest || value < min || value > max)
-                return why_set(why, -EINVAL,
-                               "%s: \"%s\" is not allowed; write a whole number from %" PRIu64 " to %" PRIu64, key,
-                               text, min, max);
-        *ret_value = value;
-        return 0;
+        return place < FORMAT_OPTIONS_MAX ? options->values[place].text : NULL;
 }
 
-int format_option_bytes(const struct format_options *options, const char *key, uint64_t otherwise, uint64_t *ret_value,
-                        struct why *why) {
-        static const char *const UNITS[] = { "", "KiB", "MiB", "GiB", "TiB" };
-        const char *text = format_option(options, key), *rest;
-        uint64_t value;
-
-        if (!text) {
-                *ret_value = otherwise;
-                return 0;
-        }
-        if (format_options_read_number(text, &value, &rest) && value > 0)
-                for (unsigned i = 0; i < sizeof(UNITS) / sizeof(UNITS[0]); i++)
-                        if (strcmp(rest, UNITS[i]) == 0 && value <= (1ull << 60) >> 10 * i) {
-                                *ret_value = value << 10 * i;
-                                return 0;
-                        }
-        return why_set(why, -EINVAL, "%s: \"%s\" is not allowed; write a number of bytes such as 65536, 64KiB or 4GiB",
-                       key, text);
+uint64_t format_option_number(const struct format_options *options, const char *key, uint64_t otherwise) {
+        return format_option(options, key) ? options->values[format_options_find_place(options->format, key)].number
+                                           : otherwise;
 }

@@ -4,10 +4,11 @@ of several files; allow_missing serves it as it is."""
 import glob
 import os
 import shutil
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import ROOT, case, equal, indices, main, write
+from harness import DAEMON, ROOT, case, contains, equal, indices, main, write
 from tars import archive
 from tfrecords import framed
 
@@ -116,14 +117,18 @@ def _(box):
 def _(box):
     folder = numbered(box.path("d"), "train", ".jsonl", jsonl, (0, 2), 3)
     terms = {"path": folder, "format": "jsonl", "allow_missing": "yes"}
-    daemon = box.daemon({"d": terms, "w": dict(terms, allow_missing="maybe")})
+    daemon = box.daemon({"d": terms})
     equal(len(daemon.read("d")), 2, "samples")
     daemon.stop()
     terms["allow_missing"] = "no"
     daemon.write_config()
     daemon.start()
     daemon.refused("d", "train-00001-of-00003.jsonl")
-    daemon.refused("w", "allow_missing", '"maybe" is not allowed', "yes or no")
+    terms["allow_missing"] = "maybe"
+    daemon.write_config()
+    run = subprocess.run([DAEMON, "-c", daemon.config, "--check-config"], capture_output=True, text=True, check=False)
+    equal(run.returncode, 78, "exit status")
+    contains(run.stderr, "allow_missing", '"maybe" is not allowed', "yes or no")
 
 
 @case("a shard that a list names and that is missing is refused with its name")

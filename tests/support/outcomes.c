@@ -21,7 +21,10 @@ void outcome_find(const struct tree *tree, const struct format *format, const ch
         struct refusal refused = { 0 };
 
         *ret_outcome = (struct outcome){ 0 };
-        ck_assert(fd >= 0 && format_options_parse(options, format, &parsed, &ret_outcome->why) == 0);
+        ck_assert_int_ge(fd, 0);
+        ret_outcome->r = format_options_parse(options, format, &parsed, &ret_outcome->why);
+        if (ret_outcome->r < 0)
+                return;
         parsed.refusals = &refusals;
         ret_outcome->r = format->build(tree->fd, &files, &parsed, watch, &builder, &ret_outcome->why);
         if (ret_outcome->r == 0) {

@@ -17,6 +17,7 @@
 
 #include "daemon/augment/step.h"
 #include "daemon/core/config.h"
+#include "daemon/data/format_options.h"
 #include "daemon/decode/decode.h"
 #include "daemon/pipeline/counters.h"
 
@@ -204,28 +205,29 @@ static bool is_bare(const struct setting *setting) {
         return is_number(setting) || setting->kind == SETTING_FLAG;
 }
 
-/* "workers = 0", as both documents write it; without a fixed default just "index_dir = ". */
+/* "workers = 0" */
 static void assignment(const struct setting *setting, char *text, size_t size) {
-        const char *quote = is_bare(setting) ? "" : "\"";
+        const char *value = setting->initial ? setting->initial : setting->example ? setting->example : "";
+        const char *quote = setting->initial && is_bare(setting) ? "" : "\"";
 
-        if (setting->initial)
-                snprintf(text, size, "%s = %s%s%s", setting->name, quote, setting->initial, quote);
-        else
-                snprintf(text, size, "%s = ", setting->name);
+        snprintf(text, size, "%s = %s%s%s", setting->name, quote, value, quote);
 }
 
-/* The rows of both tables, those of the datasets after the others. */
-static const struct setting *row_of(int i) {
-        return (size_t)i < N_SETTINGS ? &SETTINGS[i] : &DATASET_SETTINGS[(size_t)i - N_SETTINGS];
+/* The rows of settings, of a dataset's keys and of formats' keys; NULL after the last one. */
+static const struct setting *row_of(size_t idx) {
+        if (idx < N_SETTINGS)
+                return &SETTINGS[idx];
+        idx -= N_SETTINGS;
+        return idx < N_DATASET_SETTINGS ? &DATASET_SETTINGS[idx] : format_option_at(idx - N_DATASET_SETTINGS);
 }
 
 START_TEST(each_setting_has_an_entry_with_its_default_its_range_and_what_a_reload_does) {
-        const struct setting *setting = row_of(_i);
+        const struct setting *setting = row_of((size_t)_i);
         bool of_dataset = (size_t)_i >= N_SETTINGS;
         char *page = read_page(CONFIG_PAGE), words[256], range[64], choices[128], *entry;
 
         assignment(setting, words, sizeof(words));
-        entry = find_entry(page, words, setting->initial != NULL);
+        entry = find_entry(page, words, true);
         ck_assert_msg(entry != NULL, CONFIG_PAGE " has no entry \"%s\"", words);
 
         if (is_number(setting)) {
@@ -588,10 +590,12 @@ int main(void) {
         Suite *suite = suite_create("documents");
         TCase *tcase = tcase_create("documents");
         SRunner *runner;
-        int n_failed;
+        int n_failed, n_rows = 0;
 
+        while (row_of((size_t)n_rows))
+                n_rows++;
         tcase_add_loop_test(tcase, each_setting_has_an_entry_with_its_default_its_range_and_what_a_reload_does, 0,
-                            (int)(N_SETTINGS + N_DATASET_SETTINGS));
+                            n_rows);
         tcase_add_test(tcase, the_shipped_configuration_is_what_the_daemon_prints);
         tcase_add_loop_test(tcase, each_step_has_an_entry_with_its_arguments_and_their_defaults, 0,
                             (int)(sizeof(STEP_TYPES) / sizeof(STEP_TYPES[0])));

@@ -586,7 +586,7 @@ START_TEST(a_bad_row_is_refused_with_its_line) {
         tree_file(&tree, "a.csv", "a,b\n1,2\n");
         tree_file(&tree, "b.csv", "c,d\n1,2\n");
         refuse("csv", "", NULL, "b.csv: line 1: none of its columns is in the files before it");
-        refuse("csv", "a.csv", "delimiter=ab\n", "delimiter = \"ab\"");
+        refuse("csv", "a.csv", "delimiter=ab\n", "delimiter: \"ab\"");
         teardown();
 }
 END_TEST
@@ -660,7 +660,7 @@ START_TEST(each_line_of_a_text_is_a_sample_also_an_empty_one) {
         expect("text", "", NULL, "text:t'\na.txt:0 | one\na.txt:1 | \na.txt:2 | two \rx\nb.txt:0 | \nb.txt:1 | last\n");
         expect("text", "c.md", NULL, "text:t'\nc.md:0 | not a part\n");
         expect("text", "", "sample=file\n", "text:t'\na.txt:0 | one\r\n\ntwo \rx\n\nb.txt:0 | \nlast\n");
-        refuse("text", "", "sample=word\n", "sample = \"word\": \"line\" or \"file\"");
+        refuse("text", "", "sample=word\n", "sample: \"word\" is not allowed");
         teardown();
 }
 END_TEST

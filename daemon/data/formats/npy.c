@@ -281,7 +281,8 @@ static int read_raw(const struct format_options *options, struct npy_raw *ret_ra
                 return why_set(why, -EINVAL,
                                "shape and offset describe a file without a header, and dtype is missing; set it, or "
                                "leave them out");
-        return format_option_u64(options, "offset", 0, 0, INT64_MAX, &ret_raw->offset, why);
+        ret_raw->offset = format_option_number(options, "offset", 0);
+        return 0;
 }
 
 static int npy_npy_open(int root_fd, const struct files *files, const struct format_options *options,
@@ -360,7 +361,24 @@ static const struct source_type NPY_TYPE = {
         .name = npy_name,
 };
 
-static const char *const OPTIONS[] = { "dtype", "shape", "offset", NULL };
+static const struct setting OPTIONS[] = {
+        { .name = "dtype",
+          .kind = SETTING_OPTIONAL,
+          .max = 15,
+          .prose = "The type of the elements of a file without a header, as numpy.memmap() and tofile() write it: "
+                   "uint16, or as numpy writes it, >f4." },
+        { .name = "shape",
+          .kind = SETTING_OPTIONAL,
+          .max = 63,
+          .prose = "With dtype: the number of rows (-1: all) and the shape of a row, as in -1,2049; empty: -1, each "
+                   "element is a row." },
+        { .name = "offset",
+          .kind = SETTING_NUMBER,
+          .max = INT64_MAX,
+          .unit = "bytes",
+          .prose = "With dtype: how many bytes come before the first row; empty: none." },
+        { 0 },
+};
 
 static bool npy_is_array(const char *name) {
         const char *dot = strrchr(name, '.');

@@ -232,7 +232,7 @@ static int intake_new(const struct intake_spec *spec, struct intake **ret_intake
         }
         intake->source = (struct source){
                 .type = &INTAKE_TYPE,
-                .format = "webdataset",
+                .format = spec->options->format->name,
                 .digest = intake->digest,
                 .n_samples = DLP_UNKNOWN,
                 .n_shards = 1, /* more than none: samples are parts of files */
@@ -276,12 +276,9 @@ static int intake_take_first(struct intake *intake, const struct index_watch *wa
 static int intake_read_options(struct intake *intake, const struct intake_spec *spec, struct why *why) {
         const char *spool = format_option(spec->options, "spool"), *split = format_option(spec->options, "split");
         const char *slash = strrchr(spec->roll, '/'), *name = slash ? slash + 1 : spec->roll;
-        int r = format_option_bytes(spec->options, "field_limit", 0, &intake->field_limit, why);
 
-        if (r == 0)
-                r = format_option_bytes(spec->options, "spool_limit", SPOOL_BYTES, &intake->spool_limit, why);
-        if (r < 0)
-                return r;
+        intake->field_limit = format_option_number(spec->options, "field_limit", 0);
+        intake->spool_limit = format_option_number(spec->options, "spool_limit", SPOOL_BYTES);
         if (split && (spec->files->n_names > 0 || spec->files->is_pipe))
                 return why_set(why, -EINVAL,
                                "%s/%s: the path names the archives, so split = \"%s\" chooses nothing; name the "

@@ -500,14 +500,10 @@ struct catalog_entry *catalog_find(struct catalog *catalog, const char *name, st
 }
 
 bool catalog_is_stream(const struct catalog_entry *entry) {
-        struct format_options options;
-        bool is_stream = false;
+        _cleanup_(freep) char *value = NULL;
 
-        if (format_options_parse(entry->options, &FORMAT_WEBDATASET, &options, NULL) < 0)
-                return false;
-        format_options_stream(&options, &is_stream, NULL);
-        format_options_fini(&options);
-        return is_stream;
+        format_options_value(entry->options, FORMAT_STREAM, &value);
+        return format_option_is_yes(value);
 }
 
 int catalog_get_again(struct catalog *catalog, const char *name, const char *digest,

@@ -20,12 +20,12 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 
-#define WORKERS_MAX    64u /* the window feeds no more, and each keeps MAKER_KEEPS */
-#define READERS_MIN    8u  /* threads that only read wait for the disk, not for a CPU */
-#define CANCEL_MS      50u /* how often the packer looks whether it is to end */
-#define PROGRESS_NS    100000000ull
-#define PART_SUFFIX    ".part" /* a shard that is not whole; never taken for one */
-#define PART_NAME_SIZE (32u + sizeof(PART_SUFFIX))
+#define PREPARE_WORKERS_MAX 64u /* the window feeds no more, and each keeps MAKER_KEEPS */
+#define READERS_MIN         8u  /* threads that only read wait for the disk, not for a CPU */
+#define CANCEL_MS           50u /* how often the packer looks whether it is to end */
+#define PROGRESS_NS         100000000ull
+#define PART_SUFFIX         ".part" /* a shard that is not whole; never taken for one */
+#define PART_NAME_SIZE      (32u + sizeof(PART_SUFFIX))
 
 struct run {
         const struct prepare_options *options;
@@ -44,7 +44,7 @@ struct run {
                 struct run *run;
                 struct maker *maker; /* NULL: packing only */
                 uint64_t position;   /* that it works on */
-        } workers[WORKERS_MAX];
+        } workers[PREPARE_WORKERS_MAX];
 };
 
 static bool prepare_is_cancelled(const struct run *run) {
@@ -142,7 +142,7 @@ static uint32_t choose_n_workers(const struct run *run) {
                 if (run->steps.packs_only && n < READERS_MIN)
                         n = READERS_MIN;
         }
-        return n < WORKERS_MAX ? n : WORKERS_MAX;
+        return n < PREPARE_WORKERS_MAX ? n : PREPARE_WORKERS_MAX;
 }
 
 static int start_worker(struct run *run, struct why *why) {

@@ -34,7 +34,11 @@ int arrow_host_build(const struct arrow_host *host, int root_fd, const struct fi
         return build(&pass, NULL, host->fields, ret_builder);
 }
 
-static const char *const OPTIONS[] = { "split", "fields", NULL };
+static const struct setting OPTIONS[] = {
+        OPTION_FIELDS,
+        OPTION_SPLIT,
+        { 0 },
+};
 
 const struct format FORMAT_ARROW = {
         .name = "arrow",

@@ -375,7 +375,14 @@ static void coco_extend(struct source *index) {
         schema->fields[schema->n_fields++] = masks;
 }
 
-static const char *const OPTIONS[] = { "annotations", NULL };
+static const struct setting OPTIONS[] = {
+        { .name = "annotations",
+          .kind = SETTING_OPTIONAL,
+          .max = PATH_MAX - 1,
+          .prose = "The file with boxes and categories, such as "
+                   "/data/coco/annotations/instances_train2017.json. The format needs it." },
+        { 0 },
+};
 
 const struct format FORMAT_COCO = {
         .name = "coco",

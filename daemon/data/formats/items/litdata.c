@@ -26,11 +26,9 @@
 #include "daemon/data/formats/items/litdata_rows.h"
 #include "proto/base/cleanup.h"
 
-#define BLOCK_SIZE     "block_size"
-#define BLOCK_SIZE_MAX (1u << 30)
-#define BATCHES        "LDFZ" /* the begin of a chunk whose items are compressed in batches, of any version */
-#define ZSTD_MAGIC     0xfd2fb528u
-#define ADVICE         "stage them with prepare = \"convert\", which decompresses them, or write them without it"
+#define BATCHES    "LDFZ" /* the begin of a chunk whose items are compressed in batches, of any version */
+#define ZSTD_MAGIC 0xfd2fb528u
+#define ADVICE     "stage them with prepare = \"convert\", which decompresses them, or write them without it"
 
 struct reading {
         struct item_set set;
@@ -172,15 +170,12 @@ static int look_for_rows(struct reading *reading, struct why *why) {
 /* Chunks of tokens: arrays of one dimension, one after the other. */
 static int check_flat(struct reading *reading, struct why *why) {
         struct item_set *set = &reading->set;
-        uint64_t block_size = 0;
-        int r = format_option_u64(reading->options, BLOCK_SIZE, 0, 1, BLOCK_SIZE_MAX, &block_size, why);
+        uint64_t block_size = format_option_number(reading->options, "block_size", 0);
 
-        if (r < 0)
-                return r;
         if (reading->n_flat == 0)
                 return block_size == 0
                                ? 0
-                               : why_set(why, -EINVAL, "%s is for chunks of tokens, which these are not", BLOCK_SIZE);
+                               : why_set(why, -EINVAL, "block_size is for chunks of tokens, which these are not");
         if (reading->n_flat != reading->n_chunks || set->places.n_bytes != sizeof(struct item_place) ||
             (!set->columns[0].refused[0] &&
              (set->columns[0].field.kind != FIELD_VALUE || set->columns[0].field.n_dims != 1)))
@@ -285,7 +280,17 @@ static int litdata_is_it(int root_fd, const struct files *files) {
         return r < 0 ? format_cannot_tell(r) : r;
 }
 
-static const char *const OPTIONS[] = { BLOCK_SIZE, "fields", NULL };
+static const struct setting OPTIONS[] = {
+        { .name = "block_size",
+          .kind = SETTING_NUMBER,
+          .min = 1,
+          .max = 1u << 30,
+          .unit = "tokens",
+          .prose =
+                  "Of chunks of tokens: the tokens in each sample, which is then a block; empty: samples are documents." },
+        OPTION_FIELDS,
+        { 0 },
+};
 
 const struct format FORMAT_LITDATA = {
         .name = "litdata",

@@ -541,7 +541,10 @@ static int mds_is_it(int root_fd, const struct files *files) {
         return r < 0 ? format_cannot_tell(r) : r;
 }
 
-static const char *const OPTIONS[] = { "fields", NULL };
+static const struct setting OPTIONS[] = {
+        OPTION_FIELDS,
+        { 0 },
+};
 
 const struct format FORMAT_MDS = {
         .name = "mds",

@@ -378,7 +378,15 @@ static int folder_build(int root_fd, const struct files *files, const struct for
         return table_make_index(&folder->table, ret_builder);
 }
 
-static const char *const OPTIONS[] = { "pattern", "files", "label", NULL };
+static const struct setting OPTIONS[] = {
+        OPTION_FILES,
+        { .name = "pattern",
+          .kind = SETTING_OPTIONAL,
+          .max = 1023,
+          .prose = "The files that are samples, as in \"{class}/{name}.jpg\". The format needs it." },
+        OPTION_LABEL,
+        { 0 },
+};
 
 /* Told by its option, never by files alone: a pattern cannot be guessed. */
 const struct format FORMAT_FOLDER = {

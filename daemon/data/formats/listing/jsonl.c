@@ -444,7 +444,9 @@ static int jsonl_build(int root_fd, const struct files *files, const struct form
         return r < 0 ? r : table_make_index(&table, ret_builder);
 }
 
-static const char *const OPTIONS[] = { "files", "raw", "label", "split", NULL };
+static const struct setting OPTIONS[] = {
+        OPTION_FILES, OPTION_RAW, OPTION_LABEL, OPTION_SPLIT, { 0 },
+};
 
 const struct format FORMAT_JSONL = {
         .name = "jsonl",

@@ -20,6 +20,21 @@ struct table_samples {
 
 struct table_notes;
 
+/* What formats say of it (data/format_options.h). */
+#define OPTION_FILES                                                                                                   \
+        {                                                                                                              \
+                .name = "files", .kind = SETTING_OPTIONAL, .max = 1023,                                                \
+                .prose = "The columns that name files, as in \"image=path, mask=masks/{id}.png\"."                     \
+        }
+#define OPTION_RAW                                                                                                       \
+        {                                                                                                                \
+                .name = "raw", .kind = SETTING_OPTIONAL, .max = 4095,                                                    \
+                .prose =                                                                                                 \
+                        "The columns, separated by commas, that are delivered as bytes exactly as they are in the file." \
+        }
+#define OPTION_LABEL                                                                                                   \
+        { .name = "label", .kind = SETTING_OPTIONAL, .max = 31, .prose = "The column that is the label." }
+
 struct record_table {
         struct text_listing listing;
         struct table_columns columns;

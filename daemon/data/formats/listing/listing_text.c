@@ -164,8 +164,6 @@ static int text_build(int root_fd, const struct files *files, const struct forma
         int r;
 
         dataset.is_by_file = kind.is_of_several = sample && strcmp(sample, "file") == 0;
-        if (sample && !dataset.is_by_file && strcmp(sample, "line") != 0)
-                return why_set(why, -EINVAL, "sample = \"%s\": \"line\" or \"file\" was expected", sample);
         r = listing_walk(&dataset.listing, &kind, listing_text_read_text, dataset.is_by_file ? NULL : &PARTS, &dataset);
         if (r < 0)
                 return r;
@@ -173,7 +171,14 @@ static int text_build(int root_fd, const struct files *files, const struct forma
         return r < 0 ? listing_no_memory(&dataset.listing, r) : 0;
 }
 
-static const char *const OPTIONS[] = { "sample", "split", NULL };
+static const struct setting OPTIONS[] = {
+        { .name = "sample",
+          .kind = SETTING_CHOICE,
+          .choices = "line file",
+          .prose = "What a sample is, \"line\" or \"file\"; empty: a line." },
+        OPTION_SPLIT,
+        { 0 },
+};
 
 const struct format FORMAT_TEXT = {
         .name = "text",

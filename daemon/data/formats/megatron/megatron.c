@@ -23,9 +23,8 @@
 #include "proto/base/cleanup.h"
 #include "proto/limits.h"
 
-#define SEQUENCE_LENGTH_MAX (1u << 24) /* tokens */
-#define SEED_OTHERWISE      1234u      /* as Megatron's --seed */
-#define DIGEST_SIZE         65u
+#define SEED_OTHERWISE 1234u /* as Megatron's --seed */
+#define DIGEST_SIZE    65u
 
 struct megatron {
         struct source source; /* the first member: callers have a pointer to it */
@@ -63,23 +62,16 @@ static bool is_gpt(const struct megatron *megatron) {
 
 static int read_terms(struct mixture_terms *terms, const struct format_options *options, struct why *why) {
         static const char *const ONLY_GPT[] = { "splits", "part", "num_samples", "seed", "blend" };
-        uint64_t length = 0, seed = 0;
-        int r = format_option_u64(options, "sequence_length", 0, 1, SEQUENCE_LENGTH_MAX, &length, why);
 
-        if (r == 0)
-                r = format_option_u64(options, "num_samples", 0, 1, UINT32_MAX - 1, &terms->n_wanted, why);
-        if (r == 0)
-                r = format_option_u64(options, "seed", SEED_OTHERWISE, 0, UINT32_MAX, &seed, why);
-        if (r < 0)
-                return r;
-        for (size_t i = 0; i < ARRAY_SIZE(ONLY_GPT) && length == 0; i++)
+        terms->sequence_length = (uint32_t)format_option_number(options, "sequence_length", 0);
+        terms->n_wanted = format_option_number(options, "num_samples", 0);
+        terms->seed = (uint32_t)format_option_number(options, "seed", SEED_OTHERWISE);
+        for (size_t i = 0; i < ARRAY_SIZE(ONLY_GPT) && terms->sequence_length == 0; i++)
                 if (format_option(options, ONLY_GPT[i]))
                         return why_set(why, -EINVAL,
                                        "%s: is about GPT samples; set sequence_length as well, or leave %s out to get "
                                        "documents",
                                        ONLY_GPT[i], ONLY_GPT[i]);
-        terms->sequence_length = (uint32_t)length;
-        terms->seed = (uint32_t)seed;
         terms->splits = format_option(options, "splits");
         terms->part = format_option(options, "part");
         return 0;
@@ -478,7 +470,38 @@ static int megatron_is_it(int root_fd, const struct files *files) {
         return r < 0 ? format_cannot_tell(r) : r;
 }
 
-static const char *const OPTIONS[] = { "sequence_length", "splits", "part", "num_samples", "seed", "blend", NULL };
+static const struct setting OPTIONS[] = {
+        { .name = "sequence_length",
+          .kind = SETTING_NUMBER,
+          .min = 1,
+          .max = 1u << 24,
+          .unit = "tokens",
+          .prose = "GPT samples of this many tokens and one more; empty: samples are documents." },
+        { .name = "splits",
+          .kind = SETTING_OPTIONAL,
+          .max = 255,
+          .prose = "The weights of the parts train, valid and test, as in 969,30,1; empty: all sequences are train." },
+        { .name = "part",
+          .kind = SETTING_CHOICE,
+          .choices = "train valid test",
+          .prose = "Which part is served: train, valid or test; empty: train." },
+        { .name = "num_samples",
+          .kind = SETTING_NUMBER,
+          .min = 1,
+          .max = UINT32_MAX - 1,
+          .unit = "samples",
+          .prose = "How many GPT samples are wanted at least: as many epochs are shuffled as that takes; empty: one "
+                   "epoch." },
+        { .name = "seed",
+          .kind = SETTING_NUMBER,
+          .max = UINT32_MAX,
+          .prose = "Of the order of the GPT samples; empty: 1234." },
+        { .name = "blend",
+          .kind = SETTING_OPTIONAL,
+          .max = 65535,
+          .prose = "Several token files mixed by weight, as in \"0.3 wiki 0.7 /data/books\"." },
+        { 0 },
+};
 
 const struct format FORMAT_MEGATRON = {
         .name = "megatron",

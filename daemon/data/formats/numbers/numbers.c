@@ -74,11 +74,9 @@ static int numbers_read_options(const struct format_options *options, struct num
 
         if (!format_option(options, "count"))
                 return why_set(why, -EINVAL, "count is missing: how many samples there are");
-        if (title && (!title[0] || strlen(title) >= TITLE_MAX || !text_is_name(title)))
-                return why_set(why, -EINVAL, "title: 1 to %u bytes of UTF-8 without control characters are allowed",
-                               TITLE_MAX - 1);
         snprintf(numbers->title, sizeof(numbers->title), "%s", title ? title : "sample");
-        return format_option_u64(options, "count", 0, 1, DLP_SAMPLES_MAX, &numbers->source.n_samples, why);
+        numbers->source.n_samples = format_option_number(options, "count", 0);
+        return 0;
 }
 
 static int numbers_open(int root_fd, const struct files *files, const struct format_options *options,
@@ -117,7 +115,24 @@ static const struct source_type NUMBERS_TYPE = {
         .name = numbers_name,
 };
 
-static const char *const OPTIONS[] = { "count", "title", NULL };
+static int check_title(const char *text, struct why *why) {
+        return text_is_name(text) ? 0 : why_set(why, -EINVAL, "UTF-8 without control characters is allowed");
+}
+
+static const struct setting OPTIONS[] = {
+        { .name = "count",
+          .kind = SETTING_NUMBER,
+          .min = 1,
+          .max = DLP_SAMPLES_MAX,
+          .unit = "samples",
+          .prose = "How many samples there are. The format needs it." },
+        { .name = "title",
+          .kind = SETTING_OPTIONAL,
+          .max = TITLE_MAX - 1,
+          .check = check_title,
+          .prose = "What samples are called in messages; empty: sample." },
+        { 0 },
+};
 
 const struct format FORMAT_NUMBERS = {
         .name = "numbers",

@@ -44,7 +44,11 @@ static int parquet_is_it(int root_fd, const struct files *files) {
         return memcmp(magic, "PAR", 3) == 0 && (magic[3] == '1' || magic[3] == 'E');
 }
 
-static const char *const OPTIONS[] = { "split", "fields", NULL };
+static const struct setting OPTIONS[] = {
+        OPTION_FIELDS,
+        OPTION_SPLIT,
+        { 0 },
+};
 
 const struct format FORMAT_PARQUET = {
         .name = "parquet",

@@ -380,7 +380,10 @@ static int tfrecord_build(int root_fd, const struct files *files, const struct f
         return 0;
 }
 
-static const char *const OPTIONS[] = { "split", NULL };
+static const struct setting OPTIONS[] = {
+        OPTION_SPLIT,
+        { 0 },
+};
 
 const struct format FORMAT_TFRECORD = {
         .name = "tfrecord",

@@ -537,8 +537,39 @@ static int webdataset_is_it(int root_fd, const struct files *files) {
         return r != 0 ? r : shards_first(root_fd, files, &SHARDS, path);
 }
 
-static const char *const OPTIONS[] = {
-        FORMAT_MERGE, FORMAT_STREAM, "field_limit", "spool", "spool_limit", "split", NULL
+static const struct setting OPTIONS[] = {
+        { .name = FORMAT_MERGE,
+          .kind = SETTING_OPTIONAL,
+          .max = 65535,
+          .prose = "Archives with further fields of the same samples, one for each archive of the path, in the same "
+                   "sequence, as in \"/e/captions-{000..127}.tar\"." },
+        { .name = FORMAT_STREAM,
+          .kind = SETTING_OPTIONAL,
+          .max = 15,
+          .check = format_option_check_yes_no,
+          .prose = "Whether the archives are served while they are still being written; empty: no." },
+        { .name = "field_limit",
+          .kind = SETTING_SIZE,
+          .min = 1,
+          .max = 1ull << 60,
+          .unit = "bytes",
+          .prose = "Of a stream: the most bytes of a field; empty: 8 times the longest of the first shard, at least "
+                   "16384." },
+        { .name = "spool",
+          .kind = SETTING_OPTIONAL,
+          .max = PATH_MAX - 1,
+          .check = setting_check_path,
+          .prose =
+                  "Of a stream: the folder in which compressed shards are unpacked, an absolute path; empty: beside the "
+                  "indices." },
+        { .name = "spool_limit",
+          .kind = SETTING_SIZE,
+          .min = 1,
+          .max = 1ull << 60,
+          .unit = "bytes",
+          .prose = "Of a stream: the most bytes that are unpacked at a time, such as 64GiB; empty: 4GiB." },
+        OPTION_SPLIT,
+        { 0 },
 };
 
 const struct format FORMAT_WEBDATASET = {

@@ -36,27 +36,25 @@ struct csv_dataset {
 
 /* ---- options --------------------------------------------------------------------------------------------------- */
 
+static bool csv_is_word(const char *delimiter) {
+        return strcmp(delimiter, "tab") == 0 || strcmp(delimiter, "blank") == 0;
+}
+
+static int csv_check_delimiter(const char *text, struct why *why) {
+        if (csv_is_word(text) || (strlen(text) == 1 && !strchr("\"\r\n", text[0]) && (unsigned char)text[0] < 0x80))
+                return 0;
+        return why_set(why, -EINVAL,
+                       "\"%s\" is not allowed; write one character such as \";\", or \"tab\" or \"blank\"", text);
+}
+
 static int csv_read_options(struct csv_dataset *dataset, const struct format_options *options) {
         const char *delimiter = format_option(options, "delimiter");
-        struct text_listing *listing = &dataset->table.listing;
-        int r;
 
         dataset->names = format_option(options, "columns");
         dataset->is_by_name = delimiter == NULL;
-        if (delimiter) {
-                bool is_word = strcmp(delimiter, "tab") == 0 || strcmp(delimiter, "blank") == 0;
-
-                dataset->delimiter = !is_word ? delimiter[0] : delimiter[0] == 't' ? '\t' : CSV_BLANKS;
-                if (!is_word &&
-                    (strlen(delimiter) != 1 || strchr("\"\r\n", delimiter[0]) || (unsigned char)delimiter[0] >= 0x80))
-                        return why_set(listing->why, -EINVAL,
-                                       "delimiter = \"%s\": one character such as \";\" or \"|\", or \"tab\" or "
-                                       "\"blank\", was expected",
-                                       delimiter);
-        }
-        r = format_option_u64(options, "skip_lines", 0, 0, 1000000, &dataset->n_skipped, listing->why);
-        if (r < 0)
-                return r;
+        if (delimiter)
+                dataset->delimiter = !csv_is_word(delimiter) ? delimiter[0] : delimiter[0] == 't' ? '\t' : CSV_BLANKS;
+        dataset->n_skipped = format_option_number(options, "skip_lines", 0);
         return table_init(&dataset->table, format_option(options, "files"), format_option(options, "raw"),
                           format_option(options, "label"));
 }
@@ -509,8 +507,33 @@ static int csv_build(int root_fd, const struct files *files, const struct format
         return r;
 }
 
-static const char *const OPTIONS[] = { "files", "raw",  "delimiter", "columns", "skip_lines",
-                                       "label", "join", "split",     NULL };
+static const struct setting OPTIONS[] = {
+        OPTION_FILES,
+        OPTION_RAW,
+        OPTION_LABEL,
+        { .name = "join",
+          .kind = SETTING_OPTIONAL,
+          .max = 4095,
+          .prose = "Further tables whose rows belong to the samples, as in \"labels.txt(id, class_id), "
+                   "classes.txt(class_id, class)\"." },
+        { .name = "delimiter",
+          .kind = SETTING_OPTIONAL,
+          .max = 15,
+          .check = csv_check_delimiter,
+          .prose = "The character between cells, such as \";\", \"tab\", or \"blank\": any number of blanks and tabs; "
+                   "empty: a comma, in files .tsv a tab." },
+        { .name = "columns",
+          .kind = SETTING_OPTIONAL,
+          .max = 4095,
+          .prose = "The names of the columns, separated by commas, for files whose first row does not have them." },
+        { .name = "skip_lines",
+          .kind = SETTING_NUMBER,
+          .max = 1000000,
+          .unit = "lines",
+          .prose = "Lines before the first row of each file; empty: none." },
+        OPTION_SPLIT,
+        { 0 },
+};
 
 const struct format FORMAT_CSV = {
         .name = "csv",
