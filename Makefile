@@ -300,10 +300,10 @@ $(B)/tests/%: $(O)/obj/tests/unit/%.o $(OBJ_support) $(B)/libstaging.a $(B)/libd
 	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon) $(LIBS_stage) -lcjson -lcheck -lsubunit -lrt -lm
 
 # What dlctl alone computes is in no library.
-$(B)/tests/test_web_past: $(call obj,client/dlctl/web/past.c client/dlctl/diagnose/jobs_seen.c)
+$(B)/tests/test_web_past: $(call obj,client/dlctl/web/past.c client/dlctl/glance.c client/dlctl/question.c)
 $(B)/tests/test_cuda_loader: $(OBJ_cuda) $(B)/libkernels.a
 $(B)/tests/test_color_kernels $(B)/tests/test_finish_kernels: $(B)/libkernels.a $(B)/libkernels-cpu.a
-$(B)/tests/test_top $(B)/tests/test_top_page: $(call obj,client/dlctl/diagnose/confirming.c $(addprefix client/dlctl/top/,look/glance.c rates.c shown.c line.c top_amounts.c head.c top_table.c top_words.c details.c help.c top_state.c top_page.c))
+$(B)/tests/test_top $(B)/tests/test_top_page: $(call obj,client/dlctl/diagnose/confirming.c client/dlctl/glance.c client/dlctl/question.c $(addprefix client/dlctl/top/,rates.c shown.c line.c top_amounts.c head.c top_table.c top_words.c details.c help.c top_state.c top_page.c))
 
 $(B)/bench/%: $(O)/obj/tests/bench/%.o $(B)/libstaging.a $(B)/libdaemon.a $(B)/libdlclient.a $(B)/libproto.a
 	@mkdir -p $(@D)

@@ -99,24 +99,9 @@ void dataset_record(cJSON *list, const Dlp__Dataset *dataset) {
         dlctl_datasets_add_staging(record, dataset->staging);
 }
 
-static int ask_page(struct control *control, const char *operand, uint64_t first, cJSON *list, uint64_t *ret_next) {
-        Dlp__DatasetsRequest body = DLP__DATASETS_REQUEST__INIT;
-        Dlp__Request request = DLP__REQUEST__INIT;
-        Dlp__Reply *reply;
-        int r;
-
-        body.first = (uint32_t)first;
-        body.name = (char *)(uintptr_t)(operand ? operand : "");
-        request.body_case = DLP__REQUEST__BODY_DATASETS;
-        request.datasets = &body;
-        r = control_ask(control, &request, DLP__REPLY__BODY_DATASETS, &reply);
-        if (r != EXIT_DONE)
-                return r;
+static void add_datasets(cJSON *list, const Dlp__Reply *reply) {
         for (size_t i = 0; i < reply->datasets->n_datasets; i++)
                 dataset_record(list, reply->datasets->datasets[i]);
-        *ret_next = reply->datasets->next;
-        dlp__reply__free_unpacked(reply, NULL);
-        return r;
 }
 
 /* Who asks for one dataset is told whether it can be served. */
@@ -131,7 +116,8 @@ int datasets_run(struct context *context, const struct command *command, int arg
                 .name = "datasets",
                 .columns = COLUMNS,
                 .empty = "No datasets: the configuration names none.",
-                .ask_page = ask_page,
+                .question = ASK_DATASETS,
+                .add = add_datasets,
                 .apart = "columns",
                 .check = check,
         };

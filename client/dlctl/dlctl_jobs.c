@@ -51,18 +51,15 @@ void job_record(cJSON *list, const Dlp__Job *job, const Dlp__Node *node) {
 }
 
 /* Those of this name; NULL: all. */
-static void list_jobs(const struct jobs_seen *jobs, const char *name, cJSON *list) {
-        for (size_t i = 0; i < jobs_seen_count(jobs); i++) {
-                struct look look = jobs_seen_at(jobs, i);
-
-                if (!name || strcmp(look.job->name, name) == 0)
-                        job_record(list, look.job, look.node);
-        }
+static void list_jobs(const struct glance *glance, const char *name, cJSON *list) {
+        for (size_t i = 0; i < glance->n_jobs; i++)
+                if (!name || strcmp(glance->jobs[i].job->name, name) == 0)
+                        job_record(list, glance->jobs[i].job, glance->jobs[i].node);
 }
 
 int jobs_run(struct context *context, const struct command *command, int argc, char **argv) {
         struct control *control;
-        struct jobs_seen jobs;
+        struct glance *glance;
         const char *name;
         int r;
 
@@ -73,17 +70,17 @@ int jobs_run(struct context *context, const struct command *command, int argc, c
         r = control_open(context, &control);
         if (r != EXIT_DONE)
                 return r;
-        r = jobs_seen_ask(control, &jobs);
+        r = glance_ask_jobs(control, &glance);
         if (r == EXIT_DONE) {
                 cJSON *record = record_new(), *list = record_list(record, "jobs");
 
-                list_jobs(&jobs, name, list);
+                list_jobs(glance, name, list);
                 if (name)
-                        r = job_name_check(&jobs, "jobs", name);
+                        r = job_name_check(glance, "jobs", name);
                 if (r == EXIT_DONE)
                         output_list(context->format, list, COLUMNS, "No jobs: nobody is attached.");
                 cJSON_Delete(record);
-                jobs_seen_free(&jobs);
+                glance_free(glance);
         }
         control_close(control);
         return r;

@@ -15,10 +15,22 @@ static void set_apart(cJSON *list, const char *name) {
         }
 }
 
+struct pages {
+        const struct listing *listing;
+        cJSON *list;
+};
+
+static bool take_page(void *arg, Dlp__Reply *reply) {
+        struct pages *pages = arg;
+
+        pages->listing->add(pages->list, reply);
+        dlp__reply__free_unpacked(reply, NULL);
+        return true;
+}
+
 int listing_run(const struct listing *listing, struct context *context, const struct command *command, int argc,
                 char **argv) {
         struct control *control;
-        uint64_t first = 0, next = 0;
         const char *operand, *name;
         cJSON *record, *list;
         int r;
@@ -32,10 +44,7 @@ int listing_run(const struct listing *listing, struct context *context, const st
                 return r;
         record = record_new();
         list = record_list(record, listing->name);
-        do {
-                first = next;
-                r = listing->ask_page(control, operand ? name : NULL, first, list, &next);
-        } while (r == EXIT_DONE && next > first); /* page numbers must rise, or this would not end */
+        r = question_ask(control, listing->question, operand ? name : "", take_page, &(struct pages){ listing, list });
         if (r == EXIT_DONE) {
                 int verdict = operand && listing->check ? listing->check(list) : EXIT_DONE;
 

@@ -2,15 +2,15 @@
 #pragma once
 
 #include "client/dlctl/control.h"
+#include "client/dlctl/question.h"
 
 struct listing {
         const char *name;           /* of the list in JSON */
         const char *const *columns; /* of the table, NULL-terminated */
         const char *empty;          /* said when there is nothing */
 
-        /* Asks for one page and adds its records; *ret_next is where the next one begins, 0 after the last. `operand`
-         * limits the list, or is NULL. Returns an exit code; an error has been printed. */
-        int (*ask_page)(struct control *control, const char *operand, uint64_t first, cJSON *list, uint64_t *ret_next);
+        enum question question;                            /* that is asked, of the operand if there is one, */
+        void (*add)(cJSON *list, const Dlp__Reply *reply); /* and adds the records of a page */
 
         const char *apart; /* a list within the records, whose own records are lines after them as JSON; NULL: none */
 

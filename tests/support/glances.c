@@ -1,6 +1,18 @@
 #include "tests/support/glances.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#include "client/dlctl/control.h"
+
+/* glance.c also asks a daemon, which does not happen here. */
+int control_ask(struct control *control, Dlp__Request *request, Dlp__Reply__BodyCase body, Dlp__Reply **ret_reply) {
+        (void)control;
+        (void)request;
+        (void)body;
+        (void)ret_reply;
+        abort();
+}
 
 void tell(struct told *told, uint64_t now_ns) {
         memset(told, 0, sizeof(*told));
@@ -17,7 +29,7 @@ void tell(struct told *told, uint64_t now_ns) {
         told->node.n_reading = 16;
         told->glance.status = &told->status;
         told->glance.node = &told->node;
-        told->glance.jobs = told->job_pointers;
+        told->glance.jobs = told->looks;
         told->glance.datasets = told->dataset_pointers;
 }
 
@@ -32,7 +44,7 @@ Dlp__Job *tell_job(struct told *told, const char *name, const char *dataset, uin
         job->now_ns = told->node.now_ns;
         job->n_samples = n_samples;
         job->ranks = &told->rank_pointers[told->n_ranks];
-        told->job_pointers[told->glance.n_jobs++] = job;
+        told->looks[told->glance.n_jobs++] = (struct look){ job, &told->node };
         return job;
 }
 

@@ -1,7 +1,7 @@
 /* What a daemon says at two moments, as a test of dlctl top wants it. */
 #pragma once
 
-#include "client/dlctl/top/look/glance.h"
+#include "client/dlctl/glance.h"
 
 #define SECOND 1000000000ull
 
@@ -14,7 +14,7 @@ struct told {
         Dlp__Node node;
         size_t n_ranks;
         Dlp__Job jobs[TOLD_JOBS_MAX];
-        const Dlp__Job *job_pointers[TOLD_JOBS_MAX];
+        struct look looks[TOLD_JOBS_MAX];
         Dlp__Rank ranks[TOLD_JOBS_MAX * TOLD_RANKS_MAX];
         Dlp__Rank *rank_pointers[TOLD_JOBS_MAX * TOLD_RANKS_MAX];
         Dlp__Waiting waiting[TOLD_JOBS_MAX * TOLD_RANKS_MAX];

@@ -1,7 +1,6 @@
 /* What a verdict of dlctl web is compared with: the earliest look of the last minute. */
 
 #include <check.h>
-#undef fail /* dlctl has a function of this name */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,21 +9,6 @@
 #include "tests/support/suite.h"
 
 #define SECOND 1000000000ull
-
-/* jobs_seen.c also asks a daemon and says errors, which does not happen here. */
-int control_ask(struct control *control, Dlp__Request *request, Dlp__Reply__BodyCase body, Dlp__Reply **ret_reply) {
-        (void)control;
-        (void)request;
-        (void)body;
-        (void)ret_reply;
-        abort();
-}
-
-int fail(int code, const char *format, ...) {
-        (void)code;
-        (void)format;
-        abort();
-}
 
 /* A reply with one job, as if it had come from a daemon: what its clock says tells the replies apart. */
 static Dlp__Reply *page_with(const char *user, const char *name, uint64_t now_ns) {
@@ -50,12 +34,11 @@ static Dlp__Reply *page_with(const char *user, const char *name, uint64_t now_ns
 }
 
 static void take(struct past *past, uint64_t now_ns, const char *user, const char *name) {
-        struct jobs_seen jobs = { 0 };
+        struct glance *glance = glance_new();
 
-        ck_assert(jobs_seen_add(&jobs, page_with("somebody", "other", now_ns)) == 0);
-        ck_assert(jobs_seen_add(&jobs, page_with(user, name, now_ns)) == 0);
-        past_take(past, now_ns, &jobs);
-        ck_assert(jobs.n_pages == 0);
+        glance_add(glance, page_with("somebody", "other", now_ns));
+        glance_add(glance, page_with(user, name, now_ns));
+        past_take(past, now_ns, glance);
 }
 
 /* The moment of the look at job "train" of user "me"; 0: there is none. */

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/dlctl/diagnose/jobs_seen.h"
 #include "client/dlctl/diagnose/patience.h"
+#include "client/dlctl/glance.h"
 #include "client/dlctl/waiting.h"
 #include "proto/base/clock.h"
 
@@ -23,10 +23,10 @@
 struct course {
         struct control *control;
         const Dlp__Job *job;
-        struct jobs_seen first, last; /* looks while all ranks were served again; empty: not yet */
-        uint64_t serving_ns;          /* since when the trainer takes them; 0: not yet */
-        uint64_t moved_ns;            /* when something came last */
-        uint32_t moved;               /* how much had come by then */
+        struct glance *first, *last; /* looks while all ranks were served again; NULL: not yet */
+        uint64_t serving_ns;         /* since when the trainer takes them; 0: not yet */
+        uint64_t moved_ns;           /* when something came last */
+        uint32_t moved;              /* how much had come by then */
 };
 
 static int confirm_ask(const struct course *course, uint32_t n_batches, bool end, Dlp__Reply **ret_reply) {
@@ -87,45 +87,34 @@ static bool confirm_is_too_late(struct course *course, const Dlp__ReplayReply *r
                (course->serving_ns != 0 && now - course->serving_ns > SERVING_NS);
 }
 
-static int confirm_look(struct course *course, struct jobs_seen *looks) {
-        struct jobs_seen now;
-        int r = jobs_seen_ask(course->control, &now);
-
-        if (r != EXIT_DONE)
-                return r;
-        jobs_seen_free(looks);
-        *looks = now;
-        return EXIT_DONE;
-}
-
 /* Looks on while the ranks are served again. The look of the turn before counts if at least one more batch was still to
  * come after it. */
 static int confirm_turn(struct course *course, bool *ret_is_over) {
-        struct jobs_seen now = { 0 };
+        struct glance *now = NULL;
         Dlp__Reply *reply = NULL;
         const Dlp__ReplayReply *replay;
         int r = EXIT_DONE;
 
-        if (course->first.n_pages > 0)
-                r = confirm_look(course, &now);
+        if (course->first)
+                r = glance_ask_jobs(course->control, &now);
         if (r == EXIT_DONE)
                 r = confirm_ask(course, 0, false, &reply);
         if (r != EXIT_DONE) {
-                jobs_seen_free(&now);
+                glance_free(now);
                 return r;
         }
         replay = reply->replay;
         confirm_show(course->job->name, replay);
-        if (now.n_pages > 0 && replay->n_most < replay->n_total) {
-                jobs_seen_free(&course->last);
+        if (now && replay->n_most < replay->n_total) {
+                glance_free(course->last);
                 course->last = now;
         } else {
-                jobs_seen_free(&now);
+                glance_free(now);
         }
-        if (course->first.n_pages == 0 && replay->n_least * WARM_UP >= replay->n_total && replay->n_least > 0)
-                r = confirm_look(course, &course->first);
+        if (!course->first && replay->n_least * WARM_UP >= replay->n_total && replay->n_least > 0)
+                r = glance_ask_jobs(course->control, &course->first);
         *ret_is_over = strcmp(replay->state, "done") == 0 && replay->n_least >= replay->n_total;
-        if (r == EXIT_DONE && replay->end[0] && course->last.n_pages == 0) {
+        if (r == EXIT_DONE && replay->end[0] && !course->last) {
                 waiting_end();
                 r = fail(EXIT_REFUSED, "diagnose: cannot be confirmed: %s", replay->end);
         } else if (r == EXIT_DONE && !*ret_is_over && (patience_is_over() || confirm_is_too_late(course, replay))) {
@@ -141,11 +130,11 @@ static int confirm_judge(const struct course *course, struct confirmation *confi
         struct look before, now;
         struct verdict verdict;
 
-        if (course->job->n_ranks > 1 && (course->first.n_pages == 0 || course->last.n_pages == 0))
+        if (course->job->n_ranks > 1 && (!course->first || !course->last))
                 return fail(EXIT_REFUSED, "diagnose: cannot be confirmed: there was no time in which all ranks were "
                                           "served again: they do not wait for each other, and have drifted apart");
-        if (course->first.n_pages == 0 || course->last.n_pages == 0 ||
-            !jobs_seen_find(&course->first, course->job, &before) || !jobs_seen_find(&course->last, course->job, &now))
+        if (!course->first || !course->last || !glance_find(course->first, course->job, &before) ||
+            !glance_find(course->last, course->job, &now))
                 return fail(EXIT_REFUSED, "diagnose: cannot be confirmed: the trainer took too few of the batches that "
                                           "were served again");
         verdict_make(&before, &now, &verdict);
@@ -189,8 +178,8 @@ int confirm_run(struct control *control, const Dlp__Job *job, const struct verdi
                 r = EXIT_INTERRUPTED;
         if (r == EXIT_DONE)
                 r = confirm_judge(&course, &confirmation);
-        jobs_seen_free(&course.first);
-        jobs_seen_free(&course.last);
+        glance_free(course.first);
+        glance_free(course.last);
         if (r != EXIT_DONE)
                 return r;
         confirm_say(&confirmation);

@@ -41,13 +41,13 @@ struct wish {
         bool confirms;
 };
 
-static int diagnose_judge(const struct jobs_seen *before, const struct look *now, struct control *control,
+static int diagnose_judge(const struct glance *before, const struct look *now, struct control *control,
                           const struct wish *wish, cJSON *list) {
         cJSON *record = list_record(list);
         struct confirmation confirmation;
         struct verdict verdict;
         struct look old;
-        bool is_known = jobs_seen_find(before, now->job, &old);
+        bool is_known = glance_find(before, now->job, &old);
         int r = EXIT_DONE;
 
         verdict_make(is_known ? &old : NULL, now, &verdict);
@@ -62,46 +62,43 @@ static int diagnose_judge(const struct jobs_seen *before, const struct look *now
         return r;
 }
 
-static int judge_all(const struct jobs_seen *before, struct control *control, const struct wish *wish, cJSON *list) {
-        struct jobs_seen now;
-        int r = jobs_seen_ask(control, &now), refused = EXIT_DONE;
+static int judge_all(const struct glance *before, struct control *control, const struct wish *wish, cJSON *list) {
+        struct glance *now;
+        int r = glance_ask_jobs(control, &now), refused = EXIT_DONE;
 
         if (r != EXIT_DONE)
                 return r;
-        for (size_t i = 0; i < jobs_seen_count(&now) && refused == EXIT_DONE; i++) {
-                struct look look = jobs_seen_at(&now, i);
-
-                if (!wish->name || strcmp(look.job->name, wish->name) == 0)
-                        refused = diagnose_judge(before, &look, control, wish, list);
-        }
+        for (size_t i = 0; i < now->n_jobs && refused == EXIT_DONE; i++)
+                if (!wish->name || strcmp(now->jobs[i].job->name, wish->name) == 0)
+                        refused = diagnose_judge(before, &now->jobs[i], control, wish, list);
         if (wish->name && !list->child)
                 r = fail(EXIT_REFUSED, "diagnose: the job \"%.128s\" has ended meanwhile", wish->name);
-        jobs_seen_free(&now);
+        glance_free(now);
         return r == EXIT_DONE ? refused : r;
 }
 
 /* Confirming changes what a trainer gets, so it must be clear whose. */
-static int check_confirms(const struct jobs_seen *jobs, const struct wish *wish) {
-        if (!wish->confirms || wish->name || jobs_seen_count(jobs) <= 1)
+static int check_confirms(const struct glance *glance, const struct wish *wish) {
+        if (!wish->confirms || wish->name || glance->n_jobs <= 1)
                 return EXIT_DONE;
         return fail(EXIT_USAGE,
                     "diagnose: --confirm: there are %zu jobs; name the one whose batches may be served again",
-                    jobs_seen_count(jobs));
+                    glance->n_jobs);
 }
 
 static int diagnose_look_on(const struct context *context, struct control *control, const struct wish *wish) {
         static const char *const COLUMNS[] = { "name", "dataset", "user", NULL };
         cJSON *record = record_new(), *list = record_list(record, "jobs");
-        struct jobs_seen before;
-        int r = jobs_seen_ask(control, &before);
+        struct glance *before;
+        int r = glance_ask_jobs(control, &before);
 
         if (r == EXIT_DONE) {
-                r = wish->name ? job_name_check(&before, "diagnose", wish->name) : check_confirms(&before, wish);
-                if (r == EXIT_DONE && jobs_seen_count(&before) > 0)
+                r = wish->name ? job_name_check(before, "diagnose", wish->name) : check_confirms(before, wish);
+                if (r == EXIT_DONE && before->n_jobs > 0)
                         let_pass(wish->seconds, wish->name ? wish->name : "");
                 if (r == EXIT_DONE)
-                        r = judge_all(&before, control, wish, list);
-                jobs_seen_free(&before);
+                        r = judge_all(before, control, wish, list);
+                glance_free(before);
         }
         if (r == EXIT_DONE || list->child) /* a verdict that could not be confirmed is one all the same */
                 output_list(context->format, list, COLUMNS, "No jobs: nobody is attached.");

@@ -3,16 +3,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/dlctl/command.h"
 #include "proto/base/nearest.h"
 
-int job_name_check(const struct jobs_seen *jobs, const char *command, const char *name) {
+int job_name_check(const struct glance *glance, const char *command, const char *name) {
         struct nearest nearest;
         char names[400] = "";
         size_t n = 0;
 
         nearest_begin(&nearest, name, strlen(name));
-        for (size_t i = 0; i < jobs_seen_count(jobs); i++) {
-                const Dlp__Job *job = jobs_seen_at(jobs, i).job;
+        for (size_t i = 0; i < glance->n_jobs; i++) {
+                const Dlp__Job *job = glance->jobs[i].job;
 
                 if (strcmp(job->name, name) == 0)
                         return EXIT_DONE;

@@ -7,21 +7,39 @@
 
 #define LATE_NS 3000000000ull /* an answer that takes longer is missed aloud */
 
-void inquiry_init(struct inquiry *inquiry) {
-        *inquiry = (struct inquiry){ .connection.socket = -1 };
+void inquiry_init(struct inquiry *inquiry, const struct context *context, const char *client) {
+        *inquiry = (struct inquiry){ .context = context, .client = client, .connection.socket = -1 };
 }
 
 void inquiry_close(struct inquiry *inquiry) {
         dli_connection_close(&inquiry->connection);
         inquiry->is_connected = inquiry->is_asking = false;
+        glance_free(inquiry->glance);
+        glance_free(inquiry->lists);
+        inquiry->glance = inquiry->lists = NULL;
 }
 
-void inquiry_connected(struct inquiry *inquiry, int r, const struct why *reason) {
-        inquiry->is_connected = r >= 0;
-        if (r >= 0)
-                return;
-        inquiry->away = *reason;
-        inquiry_close(inquiry);
+int inquiry_connect(struct inquiry *inquiry, enum reach *ret_reach) {
+        struct why reason;
+        int r;
+
+        if (inquiry->is_connected)
+                return 0;
+        r = reach_try(inquiry->context, inquiry->client, &inquiry->connection, &reason, ret_reach);
+        if (r < 0) {
+                inquiry->away = reason;
+                inquiry_close(inquiry);
+                return r;
+        }
+        inquiry->is_connected = true;
+        inquiry->generation++;
+        inquiry->datasets_ns = 0;
+        return 1;
+}
+
+bool inquiry_wants_datasets(const struct inquiry *inquiry, uint64_t now_ns) {
+        return inquiry->datasets_ns == 0 || inquiry->n_datasets <= INQUIRY_FEW ||
+               now_ns - inquiry->datasets_ns >= INQUIRY_MANY_NS;
 }
 
 /* A loader would be told to attach again; here it is enough to say that the daemon has gone. */
@@ -40,37 +58,13 @@ static int inquiry_lost(struct inquiry *inquiry, int r, const struct why *reason
 }
 
 static int inquiry_ask(struct inquiry *inquiry, uint64_t now_ns) {
-        Dlp__StatusRequest status = DLP__STATUS_REQUEST__INIT;
-        Dlp__JobsRequest jobs = DLP__JOBS_REQUEST__INIT;
-        Dlp__DatasetsRequest datasets = DLP__DATASETS_REQUEST__INIT;
-        Dlp__ErrorsRequest errors = DLP__ERRORS_REQUEST__INIT;
-        Dlp__Request request = DLP__REQUEST__INIT;
+        struct question_request request;
         struct why reason;
         int r;
 
-        switch (inquiry->question) {
-        case ASK_STATUS:
-                request.body_case = DLP__REQUEST__BODY_STATUS;
-                request.status = &status;
-                break;
-        case ASK_JOBS:
-                jobs.first = (uint32_t)inquiry->page;
-                request.body_case = DLP__REQUEST__BODY_JOBS;
-                request.jobs = &jobs;
-                break;
-        case ASK_DATASETS:
-                datasets.first = (uint32_t)inquiry->page;
-                request.body_case = DLP__REQUEST__BODY_DATASETS;
-                request.datasets = &datasets;
-                break;
-        default:
-                errors.first = inquiry->page;
-                request.body_case = DLP__REQUEST__BODY_ERRORS;
-                request.errors = &errors;
-                break;
-        }
+        question_fill(inquiry->question, inquiry->page, "", &request);
         inquiry->asked_ns = now_ns;
-        r = dli_connection_send(&inquiry->connection, &request, &reason);
+        r = dli_connection_send(&inquiry->connection, &request.request, &reason);
         return r < 0 ? inquiry_lost(inquiry, r, &reason) : 0;
 }
 
@@ -87,6 +81,8 @@ static int ask_first(struct inquiry *inquiry, uint64_t now_ns) {
 int inquiry_begin(struct inquiry *inquiry, const bool wanted[N_QUESTIONS], uint64_t now_ns) {
         memcpy(inquiry->wanted, wanted, sizeof(inquiry->wanted));
         inquiry->is_asking = true;
+        inquiry->glance = glance_new();
+        inquiry->lists = wanted[ASK_DATASETS] || wanted[ASK_ERRORS] ? glance_new() : NULL;
         return ask_first(inquiry, now_ns);
 }
 
@@ -97,11 +93,8 @@ bool inquiry_is_late(struct inquiry *inquiry, uint64_t now_ns) {
         return true;
 }
 
-int inquiry_take(struct inquiry *inquiry, Dlp__Reply **ret_reply) {
-        static const Dlp__Reply__BodyCase BODIES[] = { [ASK_STATUS] = DLP__REPLY__BODY_STATUS,
-                                                       [ASK_JOBS] = DLP__REPLY__BODY_JOBS,
-                                                       [ASK_DATASETS] = DLP__REPLY__BODY_DATASETS,
-                                                       [ASK_ERRORS] = DLP__REPLY__BODY_ERRORS };
+/* Returns 1 and an answer to the question; 0: there is none yet; a negative errno: the connection has ended. */
+static int take_reply(struct inquiry *inquiry, Dlp__Reply **ret_reply) {
         struct why reason;
         Dlp__Reply *reply;
         int r;
@@ -115,7 +108,7 @@ int inquiry_take(struct inquiry *inquiry, Dlp__Reply **ret_reply) {
         r = dli_connection_answer(&inquiry->connection, 0, &reason, &reply, NULL, 0);
         if (r == -ETIMEDOUT || r == -EINTR)
                 return 0; /* something else came */
-        if (r == 0 && reply->body_case != BODIES[inquiry->question]) {
+        if (r == 0 && reply->body_case != question_body(inquiry->question)) {
                 dlp__reply__free_unpacked(reply, NULL);
                 r = why_set(&reason, -EPROTO, "the daemon at %s answered another question", inquiry->connection.path);
         }
@@ -125,11 +118,31 @@ int inquiry_take(struct inquiry *inquiry, Dlp__Reply **ret_reply) {
         return 1;
 }
 
-int inquiry_proceed(struct inquiry *inquiry, uint64_t next, uint64_t now_ns) {
-        if (inquiry_has_page(inquiry, next)) {
+int inquiry_take(struct inquiry *inquiry, uint64_t now_ns, struct glance **ret_glance, struct glance **ret_lists) {
+        Dlp__Reply *reply;
+        uint64_t next;
+        int r = take_reply(inquiry, &reply);
+
+        if (r <= 0)
+                return r;
+        next = question_next(reply, inquiry->page);
+        if (!glance_add(inquiry->question <= ASK_JOBS ? inquiry->glance : inquiry->lists, reply))
+                next = 0;
+        if (next > 0) {
                 inquiry->page = next;
                 return inquiry_ask(inquiry, now_ns);
         }
+        if (inquiry->question == ASK_DATASETS) {
+                inquiry->n_datasets = inquiry->lists->n_datasets;
+                inquiry->datasets_ns = now_ns;
+        }
         inquiry->wanted[inquiry->question] = false;
-        return ask_first(inquiry, now_ns);
+        r = ask_first(inquiry, now_ns);
+        if (r <= 0)
+                return r;
+        *ret_glance = inquiry->glance;
+        *ret_lists = inquiry->lists;
+        inquiry->glance = inquiry->lists = NULL;
+        inquiry->away.text[0] = '\0';
+        return 1;
 }

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "client/dlctl/diagnose/confirming.h"
-#include "client/dlctl/top/room.h"
+#include "client/dlctl/room.h"
 #include "client/dlctl/top/top_amounts.h"
 #include "client/dlctl/top/top_view.h"
 #include "client/dlctl/top/top_words.h"

@@ -8,8 +8,7 @@
 #include <unistd.h>
 
 #include "client/dlctl/control.h"
-#include "client/dlctl/inquiry/inquiry_reach.h"
-#include "client/dlctl/top/look/asking.h"
+#include "client/dlctl/inquiry/inquiry.h"
 #include "client/dlctl/top/top.h"
 #include "client/dlctl/top/top_page.h"
 #include "client/dlctl/top/top_screen.h"
@@ -21,7 +20,7 @@
 #define GLANCES_MAX 64u
 
 struct live {
-        struct asking *asking;
+        struct inquiry inquiry;
         unsigned generation;
         const struct glance *glances[GLANCES_MAX];
         size_t n_glances;
@@ -63,21 +62,34 @@ static void forget_rates(struct live *live) {
 
 /* The first one is as old as the window, or the oldest that there is. */
 static void live_keep(struct live *live, struct glance *glance) {
-        if (asking_generation(live->asking) != live->generation)
+        if (live->inquiry.generation != live->generation)
                 while (live->n_glances > 0)
                         live_drop_first(live);
-        live->generation = asking_generation(live->asking);
+        live->generation = live->inquiry.generation;
         while (live->n_glances == GLANCES_MAX ||
                (live->n_glances > 1 && live_age_of(live->glances[1], glance) >= WINDOW_NS))
                 live_drop_first(live);
         live->glances[live->n_glances++] = glance;
 }
 
+/* It is time for a look: connects if there is no connection, and asks unless it still waits for answers. */
+static void live_ask(struct inquiry *inquiry, uint64_t now_ns) {
+        bool wanted[N_QUESTIONS] = { [ASK_STATUS] = true, [ASK_JOBS] = true };
+        enum reach reach; /* not used: the picture does not say where it was found */
+
+        if (inquiry->is_asking) {
+                inquiry_is_late(inquiry, now_ns);
+        } else if (inquiry_connect(inquiry, &reach) >= 0) {
+                wanted[ASK_DATASETS] = inquiry_wants_datasets(inquiry, now_ns);
+                inquiry_begin(inquiry, wanted, now_ns);
+        }
+}
+
 static void take_look(struct live *live) {
         struct glance *glance, *datasets;
 
-        if (!asking_take(live->asking, clock_now_ns(), &glance, &datasets)) {
-                live->is_stale |= asking_away(live->asking) != NULL;
+        if (inquiry_take(&live->inquiry, clock_now_ns(), &glance, &datasets) <= 0) {
+                live->is_stale |= live->inquiry.away.text[0] != '\0';
                 return;
         }
         live->is_stale = true;
@@ -110,7 +122,7 @@ static void live_draw(struct live *live) {
         struct view view = {
                 .utf8 = screen_utf8(),
                 .host = live->host,
-                .away = asking_away(live->asking),
+                .away = live->inquiry.away.text[0] ? live->inquiry.away.text : NULL,
                 .rates = live->has_rates ? &live->rates : NULL,
                 .datasets = live->datasets,
                 .sorting = live->state.sorting,
@@ -172,15 +184,16 @@ static void live_tick(struct live *live) {
 
         if (now_ns < live->tick_ns)
                 return;
-        asking_tick(live->asking, now_ns);
-        live->is_stale |= asking_away(live->asking) != NULL;
+        live_ask(&live->inquiry, now_ns);
+        live->is_stale |= live->inquiry.away.text[0] != '\0';
         live->tick_ns = live->tick_ns + delay_ns > now_ns ? live->tick_ns + delay_ns : now_ns + delay_ns;
 }
 
 /* Until a key, an answer, a signal or the next look. Returns false if the terminal has gone. */
 static bool wait_for_something(struct live *live, const sigset_t *mask) {
         struct pollfd fds[] = { { .fd = STDIN_FILENO, .events = POLLIN },
-                                { .fd = asking_fd(live->asking), .events = POLLIN } };
+                                { .fd = live->inquiry.is_connected ? live->inquiry.connection.socket : -1,
+                                  .events = POLLIN } };
         uint64_t now_ns = clock_now_ns(), left_ns = live->tick_ns > now_ns ? live->tick_ns - now_ns : 0;
         struct timespec left = { (time_t)(left_ns / SECOND_NS), (long)(left_ns % SECOND_NS) };
 
@@ -236,13 +249,13 @@ int top_live(struct context *context, const struct top_terms *terms) {
                 return fail(EXIT_REFUSED, "top: %s", reason.text);
         gethostname(live.host, sizeof(live.host) - 1);
         top_state_init(&live.state, terms->sorting, terms->delay, terms->filter, terms->ranks);
-        live.asking = asking_new(context);
+        inquiry_init(&live.inquiry, context, "dlctl top " DLP_FULL_VERSION);
         live_run(&live);
         screen_close();
         forget_rates(&live);
         while (live.n_glances > 0)
                 live_drop_first(&live);
         glance_free(live.datasets);
-        asking_free(live.asking);
+        inquiry_close(&live.inquiry);
         return EXIT_DONE;
 }

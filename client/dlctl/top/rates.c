@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/dlctl/top/room.h"
+#include "client/dlctl/room.h"
 
 /* Counters of a client are its claims: one may go back. */
 static double rates_less(uint64_t now, uint64_t earlier) {
@@ -106,7 +106,7 @@ static const Dlp__Rank *earliest_rank(const struct glance *const *glances, size_
                                       size_t job_hint, size_t rank_idx) {
         for (size_t i = 0; i + 1 < n_glances; i++) {
                 const Dlp__Job *found = glance_find_job(glances[i], job, job_hint);
-                const Dlp__Rank *rank = found ? job_find_rank(found, job->ranks[rank_idx], rank_idx) : NULL;
+                const Dlp__Rank *rank = found ? glance_find_rank(found, job->ranks[rank_idx], rank_idx) : NULL;
 
                 if (rank)
                         return rank;
@@ -188,8 +188,8 @@ void rates_make(const struct glance *const *glances, size_t n_glances, struct ra
         size_t n_ranks = 0, n_stages = 0;
 
         for (size_t i = 0; i < now->n_jobs; i++) {
-                n_ranks += now->jobs[i]->n_ranks;
-                n_stages += now->jobs[i]->n_stages;
+                n_ranks += now->jobs[i].job->n_ranks;
+                n_stages += now->jobs[i].job->n_stages;
         }
         *ret_rates = (struct rates){
                 .jobs = room_for(now->n_jobs, sizeof(struct job_rates)),
@@ -202,7 +202,7 @@ void rates_make(const struct glance *const *glances, size_t n_glances, struct ra
         rate_node(glances, n_glances, &ret_rates->node);
         n_ranks = n_stages = 0;
         for (size_t i = 0; i < now->n_jobs; i++) {
-                const Dlp__Job *job = now->jobs[i];
+                const Dlp__Job *job = now->jobs[i].job;
                 struct job_rates *rates = &ret_rates->jobs[i];
                 struct look then = earliest(glances, n_glances, job, i), look = { job, now->node };
 

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "client/dlctl/top/look/glance.h"
+#include "client/dlctl/glance.h"
 #include "client/lib/diagnose/verdict.h"
 
 #define UNKNOWN (-1.0) /* of rates and shares: there is no earlier look to compare with, or nothing to divide by */

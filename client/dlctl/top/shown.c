@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "client/dlctl/top/room.h"
+#include "client/dlctl/room.h"
 
 /* clang-format off */
 const struct top_column TOP_COLUMNS[N_COLUMNS] = {

@@ -6,7 +6,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/dlctl/top/look/ask.h"
+#include "client/dlctl/control.h"
+#include "client/dlctl/glance.h"
 #include "client/dlctl/top/top.h"
 #include "client/dlctl/top/top_record.h"
 #include "client/dlctl/top/top_view.h"
@@ -93,16 +94,17 @@ static void top_once_rest(double seconds) {
 }
 
 int top_once(struct context *context, const struct top_terms *terms) {
+        static const bool WANTED[N_QUESTIONS] = { [ASK_STATUS] = true, [ASK_JOBS] = true, [ASK_DATASETS] = true };
         struct glance *glances[2] = { NULL, NULL };
         struct control *control;
         int r = control_open(context, &control);
 
         if (r != EXIT_DONE)
                 return r;
-        r = glance_ask(control, &glances[0]);
+        r = glance_ask(control, WANTED, &glances[0]);
         if (r == EXIT_DONE) {
                 top_once_rest(terms->delay);
-                r = glance_ask(control, &glances[1]);
+                r = glance_ask(control, WANTED, &glances[1]);
         }
         if (r == EXIT_DONE)
                 r = top_once_show(context, terms, glances);

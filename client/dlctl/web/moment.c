@@ -34,8 +34,8 @@ static void moment_add_job(cJSON *list, const Dlp__Job *job) {
                 moment_add_rank(inner, job->ranks[i]);
 }
 
-struct piece *moment_describe(uint64_t sequence, uint64_t unix_ms, const Dlp__StatusReply *status,
-                              const struct jobs_seen *jobs) {
+struct piece *moment_describe(uint64_t sequence, uint64_t unix_ms, const struct glance *glance) {
+        const Dlp__StatusReply *status = glance->status;
         cJSON *record = record_new(), *list;
 
         record_number(record, "n", sequence);
@@ -44,7 +44,7 @@ struct piece *moment_describe(uint64_t sequence, uint64_t unix_ms, const Dlp__St
         if (status->node)
                 record_fields(record, status->node, "worker_ns n_bytes_read");
         list = record_list(record, "jobs");
-        for (size_t i = 0; i < jobs_seen_count(jobs); i++)
-                moment_add_job(list, jobs_seen_at(jobs, i).job);
+        for (size_t i = 0; i < glance->n_jobs; i++)
+                moment_add_job(list, glance->jobs[i].job);
         return piece_of_record(record);
 }

@@ -3,25 +3,24 @@
 #include <string.h>
 
 static void forget_oldest(struct past *past) {
-        jobs_seen_free(&past->looks[0].jobs);
+        glance_free(past->looks[0].glance);
         memmove(past->looks, past->looks + 1, --past->n * sizeof(past->looks[0]));
 }
 
-void past_take(struct past *past, uint64_t now_ns, struct jobs_seen *jobs) {
+void past_take(struct past *past, uint64_t now_ns, struct glance *glance) {
         if (past->n > 0 && now_ns - past->looks[past->n - 1].ns < PAST_GAP_NS) {
-                jobs_seen_free(jobs);
+                glance_free(glance);
                 return;
         }
         if (past->n == PAST_LOOKS)
                 forget_oldest(past);
-        past->looks[past->n++] = (struct past_look){ now_ns, *jobs };
-        *jobs = (struct jobs_seen){ 0 };
+        past->looks[past->n++] = (struct past_look){ now_ns, glance };
 }
 
 bool past_find(const struct past *past, uint64_t now_ns, const Dlp__Job *job, struct look *ret_look) {
         for (size_t i = 0; i < past->n; i++)
                 if (now_ns - past->looks[i].ns <= (PAST_LOOKS + 1) * PAST_GAP_NS &&
-                    jobs_seen_find(&past->looks[i].jobs, job, ret_look))
+                    glance_find(past->looks[i].glance, job, ret_look))
                         return true;
         return false;
 }

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "client/dlctl/diagnose/jobs_seen.h"
+#include "client/dlctl/glance.h"
 
 #define PAST_LOOKS  6u
 #define PAST_GAP_NS 10000000000ull
@@ -13,13 +13,13 @@
 struct past {
         struct past_look {
                 uint64_t ns; /* CLOCK_MONOTONIC */
-                struct jobs_seen jobs;
+                struct glance *glance;
         } looks[PAST_LOOKS]; /* the oldest first */
         size_t n;
 };
 
-/* Takes the jobs over, which were described at now_ns: keeps or frees them. */
-void past_take(struct past *past, uint64_t now_ns, struct jobs_seen *jobs);
+/* Takes a look over, of now_ns: keeps or frees it. */
+void past_take(struct past *past, uint64_t now_ns, struct glance *glance);
 
 /* The earliest look at this job. Returns false if there is none: the job is new, or the daemon was away. */
 bool past_find(const struct past *past, uint64_t now_ns, const Dlp__Job *job, struct look *ret_look);

@@ -28,9 +28,8 @@ struct view {
         uint64_t run; /* names this process: a reader notices that another one answers */
         char away[DLP_TEXT_MAX];
         int64_t away_since_unix;
-        Dlp__Reply *status;
-        struct jobs_seen jobs;
-        uint64_t jobs_ns; /* when they came, CLOCK_MONOTONIC */
+        struct glance *now; /* NULL: nothing yet */
+        uint64_t now_ns;    /* when it came, CLOCK_MONOTONIC */
         struct past past;
         struct piece *state; /* status and jobs as text; NULL: not made yet */
         struct part datasets, errors;
@@ -62,10 +61,9 @@ struct view *view_new(const char *user) {
 }
 
 static void forget_state(struct view *view) {
-        if (view->status)
-                dlp__reply__free_unpacked(view->status, NULL);
-        view->status = NULL;
-        past_take(&view->past, view->jobs_ns, &view->jobs);
+        if (view->now)
+                past_take(&view->past, view->now_ns, view->now);
+        view->now = NULL;
         piece_unref(view->state);
         view->state = NULL;
 }
@@ -95,17 +93,17 @@ void view_set_daemon(struct view *view, const char *found, const char *socket) {
         snprintf(view->socket, sizeof(view->socket), "%s", socket);
 }
 
-void view_set_state(struct view *view, Dlp__Reply *status, struct jobs_seen *jobs) {
+void view_set_state(struct view *view, struct glance *glance) {
         struct piece *second;
 
         forget_state(view);
-        view->status = status;
-        view->jobs = *jobs;
-        view->jobs_ns = clock_now_ns();
-        *jobs = (struct jobs_seen){ 0 };
+        view->now = glance;
+        view->now_ns = clock_now_ns();
+        if (glance->n_jobs > VIEW_JOBS_MAX)
+                glance->n_jobs = VIEW_JOBS_MAX;
         view_set_away(view, NULL);
 
-        second = moment_describe(view->next, now_unix_ms(), status->status, &view->jobs);
+        second = moment_describe(view->next, now_unix_ms(), glance);
         while (view->next - view->first >= VIEW_SECONDS ||
                (view->first < view->next && view->n_bytes + second->n > VIEW_BYTES_MAX))
                 forget_second(view);
@@ -124,7 +122,7 @@ void view_set_away(struct view *view, const char *why) {
 }
 
 bool view_is_idle(const struct view *view) {
-        return !view->status || view->status->status->n_jobs == 0;
+        return !view->now || view->now->status->n_jobs == 0;
 }
 
 uint64_t view_errors(const struct view *view) {
@@ -133,34 +131,36 @@ uint64_t view_errors(const struct view *view) {
 
 /* ---- text ---------------------------------------------------------------------------------------------------- */
 
-static bool part_set(struct part *part, cJSON *list) {
+static void part_set(struct part *part, cJSON *list) {
         struct piece *text = piece_of_record(list);
 
         if (part->text && part->text->n == text->n && memcmp(part->text->bytes, text->bytes, text->n) == 0) {
                 piece_unref(text);
-                return false;
+                return;
         }
         piece_unref(part->text);
         part->text = text;
         part->version++;
-        return true;
 }
 
-bool view_set_datasets(struct view *view, cJSON *list) {
-        const cJSON *dataset;
+void view_set_datasets(struct view *view, const struct glance *lists) {
+        cJSON *list = cJSON_CreateArray();
 
         view->n_errors = 0;
-        cJSON_ArrayForEach(dataset, list) {
-                const cJSON *n = cJSON_GetObjectItemCaseSensitive(dataset, "n_errors");
-
-                view->n_errors += n && n->valuestring ? strtoull(n->valuestring, NULL, 10) : 0;
+        for (size_t i = 0; i < lists->n_datasets && i < VIEW_DATASETS_MAX; i++) {
+                dataset_record(list, lists->datasets[i]);
+                view->n_errors += lists->datasets[i]->n_errors;
         }
-        return part_set(&view->datasets, list);
+        part_set(&view->datasets, list);
 }
 
-bool view_set_errors(struct view *view, cJSON *list, bool has_more) {
-        view->has_more_errors = has_more;
-        return part_set(&view->errors, list);
+void view_set_errors(struct view *view, const struct glance *lists) {
+        cJSON *list = cJSON_CreateArray();
+
+        for (size_t i = 0; i < lists->n_errors; i++)
+                error_record(list, lists->errors[i]);
+        view->has_more_errors = lists->has_more_errors;
+        part_set(&view->errors, list);
 }
 
 /* As dlctl jobs has it, and what dlctl diagnose says, of the last minute; it is also the last one of the list. */
@@ -169,7 +169,7 @@ static void describe_job(const struct view *view, cJSON *list, struct look now) 
         struct look before;
         bool has_past;
 
-        has_past = past_find(&view->past, view->jobs_ns, now.job, &before);
+        has_past = past_find(&view->past, view->now_ns, now.job, &before);
         verdict_make(has_past ? &before : NULL, &now, &verdict);
         job_record(list, now.job, now.node);
         verdict_record(record_inner(list->child->prev, "verdict"), &verdict);
@@ -179,13 +179,13 @@ static void describe_job(const struct view *view, cJSON *list, struct look now) 
 static struct piece *describe_state(const struct view *view) {
         cJSON *record = record_new(), *jobs;
 
-        if (view->status)
-                cJSON_AddItemToObject(record, "status", status_record(view->status->status));
+        if (view->now)
+                cJSON_AddItemToObject(record, "status", status_record(view->now->status));
         else
                 cJSON_AddNullToObject(record, "status");
         jobs = record_list(record, "jobs");
-        for (size_t i = 0; i < jobs_seen_count(&view->jobs); i++)
-                describe_job(view, jobs, jobs_seen_at(&view->jobs, i));
+        for (size_t i = 0; view->now && i < view->now->n_jobs; i++)
+                describe_job(view, jobs, view->now->jobs[i]);
         return piece_of_record(record);
 }
 

@@ -5,17 +5,15 @@
  * those of dlctl status, jobs, datasets and errors. They are only made if somebody asks for them. */
 #pragma once
 
-#include <cjson/cJSON.h>
 #include <event2/buffer.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "client/dlctl/diagnose/jobs_seen.h"
+#include "client/dlctl/glance.h"
 #include "proto/frame.h"
 
 #define VIEW_JOBS_MAX     256u
 #define VIEW_DATASETS_MAX 1000u
-#define VIEW_ERRORS_MAX   1000u
 #define VIEW_SECONDS      600u        /* of history */
 #define VIEW_BYTES_MAX    (16u << 20) /* of history: with very many ranks it is shorter */
 
@@ -28,12 +26,12 @@ void view_free(struct view *view); /* takes NULL */
 /* Which daemon is asked: how it was found ("given", "node", "private"; static), and its socket. */
 void view_set_daemon(struct view *view, const char *found, const char *socket);
 
-/* What the daemon has just said. The view takes the replies over. */
-void view_set_state(struct view *view, Dlp__Reply *status, struct jobs_seen *jobs);
+/* What the daemon has just said: status and jobs. The view takes it over. */
+void view_set_state(struct view *view, struct glance *glance);
 
-/* The same for lists of dlctl's records, which it takes over. Returns whether they have changed. */
-bool view_set_datasets(struct view *view, cJSON *list);
-bool view_set_errors(struct view *view, cJSON *list, bool has_more);
+/* The same for the lists that it has just been asked for. */
+void view_set_datasets(struct view *view, const struct glance *lists);
+void view_set_errors(struct view *view, const struct glance *lists);
 
 /* The daemon does not answer, because of this. NULL: it does. */
 void view_set_away(struct view *view, const char *why);
