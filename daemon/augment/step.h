@@ -66,7 +66,7 @@ struct argument {
 #define ARGUMENT_WEIGHTS(name)                                                                                         \
         { ARGUMENT_LIST, name, NULL, 0, 1e6, .counts = ~1u, .form = "W:W", .is_optional = true }
 
-/* The filters of resize.h. */
+/* The filters of resize/resample.h. */
 #define ARGUMENT_INTERPOLATION                                                                                         \
         { ARGUMENT_CHOICE, "interpolation", "bilinear", .choices = RESIZE_FILTER_NAMES, .n_choices = N_RESIZE_FILTERS }
 

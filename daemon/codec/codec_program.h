@@ -40,7 +40,8 @@ const char *program_text(const struct program *program);
 struct own_step;
 const struct own_step *program_own(const struct program *program, uint32_t idx);
 
-/* The steps that make the field of what the function delivers (codec/after/after.h); NULL: none. Belong to the program.
+/* The steps that make the field of what the function delivers (codec/after/after_function.h); NULL: none. Belong to the
+ * program.
  */
 struct after;
 const struct after *program_after(const struct program *program, uint32_t idx);

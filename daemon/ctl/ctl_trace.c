@@ -1,6 +1,6 @@
 /* A trace: what threads, reads and rings do for some seconds, written to a socket that the tracer has the other end of.
  *
- * Threads write events into buffers of their own (base/trace.h); a timer of the event loop empties them. While the
+ * Threads write events into buffers of their own (base/base_trace.h); a timer of the event loop empties them. While the
  * tracer does not read, they stay there, then events are dropped: nobody waits. A trace has the jobs that its session
  * may see. It ends when its time is over, when the tracer shuts its side of the socket, with its session, or when
  * another one is asked for and it has had half a minute: nobody can keep others from tracing. */

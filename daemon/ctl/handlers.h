@@ -1,5 +1,5 @@
 /* ctl/handlers.h: the requests, one file each. A handler answers its request, now or later, exactly once; those of a
- * worker process after its first are not answered (work/work.h). */
+ * worker process after its first are not answered (work/ctl_work.h). */
 #pragma once
 
 #include "daemon/ctl/session.h"

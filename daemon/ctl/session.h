@@ -21,7 +21,7 @@ enum session_state {
         SESSION_OPEN,      /* may send any request */
         SESSION_ATTACHING, /* its ring is being made in the background; other requests wait in the socket */
         SESSION_ATTACHED,
-        SESSION_WORKING, /* a worker process, or who supervises them (work/work.h) */
+        SESSION_WORKING, /* a worker process, or who supervises them (work/ctl_work.h) */
 };
 
 struct session {

@@ -108,7 +108,7 @@ struct stream {
         struct layout layout; /* of its slots */
         struct ring *ring;
         uint32_t rank;
-        bool has_rows;               /* its samples can be copied from mapped arrays (pipeline/rows.h) */
+        bool has_rows;               /* its samples can be copied from mapped arrays (pipeline/pipeline_rows.h) */
         bool may_hang;               /* its files are on a file system where a read may never return */
         uint64_t n_samples;          /* of the dataset; DLP_UNKNOWN of one that is a stream */
         uint32_t batch_samples;      /* that a batch has at most */
@@ -141,7 +141,7 @@ struct stream {
         struct budget large_budget;     /* reserved for buffers of large files; its limit is what was reserved */
         struct large_buffers large;
         struct tasks large_waiting;  /* in line for one */
-        TAILQ_HEAD(, parked) parked; /* samples that wait for their dataset (pipeline/failure/hold.h) */
+        TAILQ_HEAD(, parked) parked; /* samples that wait for their dataset (pipeline/failure/failure_hold.h) */
         uint64_t n_outages;          /* that had ended when its files were opened last */
         const struct task *slow;     /* the read that has been under way for longest, if that is long */
         uint64_t told_ns;            /* when the client was last told what it waits for */

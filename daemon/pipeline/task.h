@@ -2,7 +2,7 @@
  *
  * There are more tasks than `read_depth` (pipeline/jobs/shares.h), made once. A task belongs to exactly one of: the
  * planner (free, or to be read again with another sample), the reader, the workers' queue, a worker, a desk. Whoever
- * passes it on does not touch it any more. Samples that are only copied share a task (pipeline/rows.h). */
+ * passes it on does not touch it any more. Samples that are only copied share a task (pipeline/pipeline_rows.h). */
 #pragma once
 
 #include <assert.h>
@@ -32,7 +32,7 @@ struct field_bytes {
         bool is_absent;    /* the sample does not have the field */
 };
 
-#define TASK_ROWS_MAX 64u /* samples that one task copies (pipeline/rows.h): 256 KiB of rows of 4 KiB */
+#define TASK_ROWS_MAX 64u /* samples that one task copies (pipeline/pipeline_rows.h): 256 KiB of rows of 4 KiB */
 static_assert(TASK_ROWS_MAX <= DLP_RUN_MAX, "a task with functions is one order");
 
 struct task_row {

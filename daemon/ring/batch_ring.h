@@ -8,7 +8,7 @@
  * (proto/layout.h, its page) is checked before it is used.
  *
  * Threads: the planner takes slots and reclaims released ones; any worker completes. ring->lock guards publishing and
- * is never held across anything slower than a few stores; nothing is locked inside it. */
+ * is never held across anything slower than a few stores; only that of step_waits is taken under it. */
 #pragma once
 
 #include <pthread.h>
@@ -72,7 +72,7 @@ struct ring {
         struct dlp_meter told; /* main thread: what ring_meter() said last */
         char whose[HELD_WHOSE_MAX];
 
-        _Atomic uint64_t traced; /* its job's word (base/trace.h); written with the lock */
+        _Atomic uint64_t traced; /* its job's word (base/base_trace.h); written with the lock */
         pthread_mutex_t lock;
         uint64_t next_sequence;         /* lock; of the slot taken next */
         uint64_t next_publish;          /* lock */

@@ -5,7 +5,7 @@
  * independent, so that LANES of them are transformed at once, one in each lane of a vector: then no step of the
  * transform ever moves a number to another lane, and any factor of the length is as simple as 2.
  *
- * A plan does not change once it is made: any number of threads may use it (spectrum_code.h does). */
+ * A plan does not change once it is made: any number of threads may use it (sound/code.h does). */
 #pragma once
 
 #include <stdint.h>

@@ -101,7 +101,7 @@ uint64_t spectrum_n_columns(const struct spectrum *spectrum, uint64_t n) {
         return n < spectrum->fft.n ? 0 : 1 + (n - spectrum->fft.n) / spectrum->hop_length;
 }
 
-/* Two buffers of complex numbers, and one of a frame, which then has its powers (spectrum_code.h). */
+/* Two buffers of complex numbers, and one of a frame, which then has its powers (sound/code.h). */
 size_t spectrum_scratch_bytes(const struct spectrum *spectrum) {
         size_t n = 4 * (size_t)spectrum->fft.n_complex + spectrum->fft.n + 1;
 

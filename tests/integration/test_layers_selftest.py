@@ -202,6 +202,8 @@ COMMENTED = [
     ("/* What a is. */\n/* What b is. */\nint b;\n", "2: right after another comment"),
     ("/* ---- files ---- */\n/* What b is. */\nint b;\n\n/* clang-format off */\n/* ---- */\nint c; /* c */\n/* d */\nint d;\n", None),
     ("#define A \\\n        1u /* what A is, at length  \\\n            */\n", "2: broken with backslashes"),
+    ("/* As planted.h, io/planted.h and daemon/io/planted.h say (<stdio.h>). */\nint a;\n", None),
+    ("/* As\n * io/gone.h says. */\nint a;\n", "2: io/gone.h is not in the tree"),
     ("const char *a = \"/*      b   c\";\nconst char *d = \"*/\";\n", None),
 ]
 
@@ -233,6 +235,8 @@ LOCKED = [
     ("pthread_mutex_lock(&a->lock);\n between(a, b);\n pthread_mutex_unlock(&a->lock);", None),
     ("pthread_mutex_lock(&b->lock);\n pthread_mutex_lock(&c->lock);\n pthread_mutex_unlock(&c->lock);\n pthread_mutex_unlock(&b->lock);",
      "outer(): takes c.lock while it holds b.lock"),
+    ("pthread_mutex_lock(&b->lock);\n pthread_mutex_lock(&c->lock);\n pthread_mutex_unlock(&c->lock);\n pthread_mutex_unlock(&b->lock);",
+     "b.lock is not a leaf: c.lock is taken under it"),
     ("pthread_mutex_lock(&d->lock);\n pthread_mutex_lock(&c->lock);\n pthread_mutex_unlock(&c->lock);\n pthread_mutex_unlock(&d->lock);",
      "c.lock is in a circle of locks"),
 ]
@@ -269,7 +273,7 @@ def _(box):
 def _(box):
     for i, (text, message) in enumerate(LOCKED):
         root = box.path(f"tree{i}")
-        structs = "".join(f"struct {name} {{\n pthread_mutex_t lock;\n}};\n" for name in "abcd")
+        structs = "".join(f"struct {name} {{\n pthread_mutex_t lock;{' /* a leaf */' if name == 'b' else ''}\n}};\n" for name in "abcd")
         taking = "pthread_mutex_lock(&b->lock);\n pthread_mutex_unlock(&b->lock);"
         write(os.path.join(root, "daemon/io/planted.c"), f"""{structs}
 static void inner(struct b *b) {{

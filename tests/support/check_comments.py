@@ -8,12 +8,19 @@ A formatter flows a comment's lines together when it takes a list or a table for
 - a comment right after another one: what stood between them has been moved, or it describes something else;
 - a comment of a #define that was broken with backslashes.
 
+It also finds names of files that are not in the tree.
+
 A list is safe if a line of its comment is indented by more than a blank (.clang-format, CommentPragmas). Prints file:line for each and ends
 with 1 if there is one.
 """
 import os
 import re
 import sys
+
+PATH = re.compile(r'(?<![\w/.<>"-])((?:[a-z_0-9]+/)*[a-z_0-9]+\.(?:h|c|cu|py))\b(?![\w/])')
+FROM = ("", "daemon/", "client/", "client/python/", "client/python/dlclient/", "client/cuda/", "client/dlctl/", "proto/", "tests/",
+        "tests/support/", "daemon/data/", "daemon/augment/", "daemon/staging/")
+FOREIGN = {"sysexits.h", "jpeglib.h", "negative.c"}  # of the system, of a library, of an example
 
 TOPS = ("proto", "daemon", "client", "tests/support", "tests/unit", "tests/fuzz", "tests/faults", "tests/cuda", "tests/tools")
 COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|//[^\n]*|(/\*.*?\*/)', re.S)
@@ -27,13 +34,31 @@ def lines_of(comment):
         yield line if i == 0 else re.sub(r"^\s*\*? ?", " ", line) if not re.match(r"^\s*\*", line) else re.sub(r"^\s*\*", "", line)
 
 
-def offences_of(text):
+class Files:
+    def __init__(self, root):
+        self.paths, self.names = set(), set(FOREIGN)
+        for top in ("daemon", "client", "proto", "tests", "packaging", "docs", "systemd"):
+            for folder, _, names in os.walk(os.path.join(root, top)):
+                self.names |= set(names)
+                self.paths |= {os.path.relpath(os.path.join(folder, name), root) for name in names}
+
+    def has(self, name, path):
+        if "/" not in name:
+            return name in self.names
+        folders = ["/".join(path.split("/")[:n]) + "/" for n in range(1, path.count("/") + 1)]
+        return any(start + name in self.paths for start in (*FROM, *folders))
+
+
+def offences_of(text, path, files):
     previous_end = None
     for match in COMMENT.finditer(text):
         comment = match.group(1)
         if not comment:
             continue
         number = text.count("\n", 0, match.start()) + 1
+        for named in PATH.finditer(comment):
+            if not files.has(named.group(1), path):
+                yield number + comment.count("\n", 0, named.start()), f"{named.group(1)} is not in the tree"
         begins_line = text[text.rfind("\n", 0, match.start()) + 1:match.start()].strip() == ""
         if begins_line and previous_end is not None and not RULE.match(comment) and re.fullmatch(r"\n[ \t]*", text[previous_end:match.start()]):
             yield number, "right after another comment: which declaration is the first one of?"
@@ -56,6 +81,7 @@ def offences_of(text):
 
 def main():
     root = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+    files = Files(root)
     n_files = n_offences = 0
     for top in TOPS:
         for folder, folders, names in os.walk(os.path.join(root, top)):
@@ -67,10 +93,10 @@ def main():
                 with open(os.path.join(root, path), encoding="utf-8", errors="replace") as file:
                     text = file.read()
                 n_files += 1
-                for number, what in offences_of(text):
+                for number, what in offences_of(text, path, files):
                     print(f"{path}:{number}: {what}")
                     n_offences += 1
-    print(f"{n_files} files, {n_offences} comments that are broken")
+    print(f"{n_files} files, {n_offences} comments that are broken or name what is not there")
     return 1 if n_offences or not n_files else 0
 
 

@@ -6,7 +6,8 @@ lock is named after its struct and member, `ring.lock`, or, if it is a variable 
 A lock counts as held from where it is taken to the last place of the function that gives it back. Calls through pointers are not
 seen: such a pair is a row whose reason begins with "callback".
 
-Prints each pair that the table lacks, each row that no code has, and each circle; ends with 1 if there is one.
+Prints each pair that the table lacks, each row that no code has, each circle, and each lock whose comment says that it is a leaf though
+another one is taken under it; ends with 1 if there is one.
 """
 import os
 import re
@@ -18,6 +19,7 @@ FUNCTION = re.compile(r"^(?!typedef |struct \w+ \{|enum |union |extern |#)[A-Za-
 MACRO = re.compile(r"^#define ([a-z]\w*)\((?:[^\n]*\\\n)*[^\n]*", re.M)
 CALL = re.compile(r"\b([A-Za-z_]\w*)\(")
 LOCKING = re.compile(r"\bpthread_mutex_(lock|trylock|unlock)\(([^;]*?)\)(?=[;\s)!=&|])")
+LEAF = re.compile(r"\bpthread_mutex_t (\w+);\s*/\*(?:(?!\*/).)*\b(?:leaf|no other lock is)\b", re.S)
 ROW = re.compile(r"^\| `([\w.:]+)` \| `([\w.:]+)` \| ([^|]*) \|$", re.M)
 
 
@@ -45,22 +47,25 @@ class Function:
 
 class Sources:
     def __init__(self, root):
-        self.members, self.variables, self.functions = {}, {}, []
+        self.members, self.variables, self.functions, self.leaves = {}, {}, [], {}
         for top in TOPS:
             for folder, _, names in os.walk(os.path.join(root, top)):
                 for name in sorted(names):
                     if name.endswith((".c", ".h")):
                         path = os.path.join(folder, name)
                         with open(path, encoding="utf-8", errors="replace") as source:
-                            self.read(os.path.relpath(path, root), stripped(source.read()))
+                            text = source.read()
+                        self.read(os.path.relpath(path, root), stripped(text), text)
         self.local = {(f.path, f.name): f for f in self.functions}
         self.shared = {f.name: f for f in self.functions if not f.is_local}
         for function in self.functions:
             function.events = self.events(function)
 
-    def read(self, path, text):
+    def read(self, path, text, whole):
         for match in re.finditer(r"\bstruct (\w+) \{", text):
-            body = text[match.end():end_of_block(text, match.end() - 1)]
+            end = end_of_block(text, match.end() - 1)
+            body = text[match.end():end]
+            self.leaves.update((f"{match.group(1)}.{name}", path) for name in LEAF.findall(whole, match.end(), end))
             self.members.setdefault(match.group(1), {}).update(
                 (name, kind) for kind, name in re.findall(r"\bstruct (\w+) \**(\w+)(?:\[[^\]]*\])?;", body))
         for kind, name in re.findall(r"^static struct (\w+) (\w+)(?: =|;)", text, re.M):
@@ -151,12 +156,15 @@ def main():
     with open(os.path.join(root, PAGE), encoding="utf-8") as page:
         section = page.read().partition("\n## Locks\n")[2].partition("\n## ")[0]
     rows = {(held, lock): why for held, lock, why in ROW.findall(section)}
-    pairs = Sources(root).pairs()
+    sources = Sources(root)
+    pairs = sources.pairs()
     found = [f"{where}: takes {lock} while it holds {held}: not in {PAGE}, Locks" for (held, lock), where in sorted(pairs.items())
              if (held, lock) not in rows]
     found += [f"{PAGE}: {held} -> {lock}: no code takes them so" for (held, lock), why in sorted(rows.items())
               if (held, lock) not in pairs and not why.startswith("callback")]
     found += [f"{PAGE}: {lock} is in a circle of locks" for lock in circles(set(pairs) | set(rows))]
+    found += [f"{sources.leaves[held]}: {held} is not a leaf: {lock} is taken under it" for held, lock in sorted(set(pairs) | set(rows))
+              if held in sources.leaves]
     for text in found:
         print(text)
     print(f"{len(pairs)} pairs of locks, {len(found)} offences")

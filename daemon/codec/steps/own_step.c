@@ -158,7 +158,7 @@ static int own_step_read_form(struct step_text *reader, struct own_form *form) {
         return r == 0 && *reader->at == '[' ? read_brackets(reader, form) : r;
 }
 
-/* The characters of a field's name, as codec_program.c has them. */
+/* The characters of a field's name, as program/program_fields.c has them. */
 static size_t field_length(const char *text) {
         size_t n = 0;
 

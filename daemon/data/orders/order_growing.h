@@ -1,4 +1,4 @@
-/* data/orders/order_growing.h: the order of an epoch of a stream, made as the samples arrive. A part of data/order_table.c.
+/* data/orders/order_growing.h: the order of an epoch of a stream, made as the samples arrive. A part of data/orders/order_table.c.
  *
  * Without shuffling it is the order in which they arrive, and takes no memory; else a shuffle buffer makes it. */
 #pragma once

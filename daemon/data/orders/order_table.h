@@ -5,9 +5,9 @@
  * be used before the last ones are made, so no batch waits for a whole shuffle. Ask for the next epoch early, so that
  * it is ready in time. Where torch itself must shuffle to the end (DLP_SHUFFLE_WIDE_FROM), no element is available
  * before that. An order that is computed (tdperm, sequential) takes no memory and is ready at once. The order of a
- * stream is made as its samples arrive (data/growth.h). What a sampler's steps make (orders/sampling.h) is made by a
- * thread of its own; how many positions and units it has is known once they are made or published. Few of these threads
- * work at once, in turn between users, and the background thread serves the user who has had the least of it.
+ * stream is made as its samples arrive (data/growth.h). What a sampler's steps make (orders/data_sampling.h) is made by
+ * a thread of its own; how many positions and units it has is known once they are made or published. Few of these
+ * threads work at once, in turn between users, and the background thread serves the user who has had the least of it.
  *
  * Tables are reference-counted. The last put frees the memory at once, or a few milliseconds later if the thread is
  * working on the table. The memory is taken through the owner's callbacks, because this module does not know budgets.

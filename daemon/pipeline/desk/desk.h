@@ -20,11 +20,11 @@
  * others are dealt to the next process. A process whose connection the daemon closed, since a function wrote to it, may
  * still be at work: all its orders are lost with it, and made again once it is said that it has ended.
  *
- * A task that copies several rows of a batch (pipeline/rows.h) is one order for all of them, a run: where a function
- * takes a few microseconds, an order for each would cost more. Each of its samples has a number, so all of the above
- * holds for samples. A run comes back as a whole; or its first samples are done, and it goes on one by one from the
- * next on: that one failed, or the process gave back the others because the run takes long. If a process ends in a run,
- * the samples of it are made again, one by one, and the one that was begun last has counted an end.
+ * A task that copies several rows of a batch (pipeline/pipeline_rows.h) is one order for all of them, a run: where a
+ * function takes a few microseconds, an order for each would cost more. Each of its samples has a number, so all of the
+ * above holds for samples. A run comes back as a whole; or its first samples are done, and it goes on one by one from
+ * the next on: that one failed, or the process gave back the others because the run takes long. If a process ends in a
+ * run, the samples of it are made again, one by one, and the one that was begun last has counted an end.
  *
  * Nothing here lasts for ever. What is lost waits for LOST_NS to hear how the process ended. A process that nobody
  * supervises ends its job if it does not come back from a sample within the limit that it has named: while it lives, it

@@ -94,10 +94,10 @@ struct job {
         struct attendance attendance;
         struct damage damage;
         struct step_waits waits;
-        _Atomic uint64_t traced; /* its word, for whoever writes events (base/trace.h) */
+        _Atomic uint64_t traced; /* its word, for whoever writes events (base/base_trace.h) */
         _Atomic uint32_t refs;   /* the members, and streams whose last samples are still under way */
 
-        pthread_mutex_t lock;                     /* guards what follows; a leaf */
+        pthread_mutex_t lock;                     /* guards what follows; only work.lock is taken under it */
         struct budget *orders_budget;             /* paid for orders_bytes; NULL: none has yet */
         uint64_t orders_bytes, orders_used_bytes; /* for the tables of the orders of its epochs */
         _Atomic bool failed;

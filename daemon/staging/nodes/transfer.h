@@ -1,8 +1,8 @@
 /* staging/nodes/transfer.h: brings every chunk of a plan to every node that lacks it.
  *
  * All nodes call it together. Window by window (bounded memory, however large the dataset) the nodes tell each other
- * what they lack and compute the same moves (staging/nodes/moves.h); a move is carried out as one pipeline on each of
- * its members:
+ * what they lack and compute the same moves (staging/nodes/nodes_moves.h); a move is carried out as one pipeline on
+ * each of its members:
  *
  *   origin -> fetcher (12 chunks ahead) \
  *                                        > spread to the members, 8 under way -> writers -> disk

@@ -56,7 +56,7 @@ struct transfer {
         uint64_t n_origin_before, n_retries_before; /* of an earlier transfer, in the same counts */
         uint64_t n_heard_bytes, heard_ns; /* of the origin, and when it last sent something or was not asked */
 
-        pthread_mutex_t lock;   /* covers what follows; a leaf */
+        pthread_mutex_t lock;   /* covers what follows; only fetcher.lock is taken under it */
         pthread_cond_t changed; /* a parcel became ready, was written, or came free */
         pthread_cond_t work;    /* for the writers and the reader */
         struct parcels free_source, free_receive;

@@ -9,7 +9,8 @@
  *   file        may name anything if it belongs to this user or root and nobody else may write it; else what an http
  *               one may name, and files below its own folder, links not followed out of it
  *
- * Credentials of web servers go to the origin's own server only (staging/fetch/http.h), unless the origin is a file. */
+ * Credentials of web servers go to the origin's own server only (staging/fetch/fetch_http.h), unless the origin is a
+ * file. */
 #pragma once
 
 #include <stdbool.h>

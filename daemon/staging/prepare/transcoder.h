@@ -5,7 +5,7 @@
  * each kind at most), and at its head the offsets of the rows (proto/jpeg/row_index.h). The coefficients are those of
  * the source, so every decoder gives the same pixels of both, bit for bit; what was written is read back, and a digest
  * of its coefficients and their steps of quantisation compared with the source's; and it is read as those read it who
- * decode it in rows (proto/jpeg/jpeg.h).
+ * decode it in rows (proto/jpeg/jpeg_rows.h).
  *
  * Of the metadata, what says how a picture is to be shown stays: EXIF (orientation), ICC profile, Adobe's marker. Other
  * segments go: thumbnails of other formats, comments, offsets that would no longer be true.

@@ -56,7 +56,7 @@ struct run {
         struct stamp next;                     /* what will be */
 
         pthread_t main_thread;
-        pthread_mutex_t report_lock; /* covers the next two; a leaf, held while a line is written to the terminal */
+        pthread_mutex_t report_lock; /* covers the next two; held while a line is written or logged */
         struct report *report;       /* NULL: it has ended */
         char last_said[sizeof(((struct node_progress *)0)->last_error)]; /* for the first node, which speaks for all */
 

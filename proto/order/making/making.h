@@ -1,6 +1,6 @@
 /* order/making/making.h: what a step has while it makes its part of an epoch's order.
  *
- * A step runs to its end in one call: in a thread of the daemon (daemon/data/order_made.h), or in `dlctl order`.
+ * A step runs to its end in one call: in a thread of the daemon (data/orders/order_made.h), or in `dlctl order`.
  * Memory, progress and the wish to stop come through functions of the caller, so that a step knows neither budgets nor
  * threads.
  *

@@ -14,7 +14,7 @@
 #define DLP_WEIGHTS_BLOCK     32u /* 64 take thrice the time of a draw, 16 twice the memory */
 #define DLP_WEIGHTS_TORCH_MAX (1ull << 24)
 
-/* Where the weights come from: a column, or a number for each class (order/making/classes.h). */
+/* Where the weights come from: a column, or a number for each class (order/making/order_classes.h). */
 struct dlp_weights_source {
         /* Weights i .. i + n - 1, n <= DLP_WEIGHTS_BLOCK: in `buffer` or where they are. */
         const double *(*read)(const void *userdata, uint64_t i, uint64_t n, double *buffer);

@@ -6,9 +6,9 @@
  * comes a second time before all have come once.
  *
  * Which part stands where: shuffled as the order and seed + epoch say; with even=true or without shuffling evenly
- * (order/making/quota.h); with how=blend as Megatron has it: position k, counted from 0, gets the first part whose
- * share times max(k, 1) is farthest above what it has got. A part without weight gets none, also where all others have
- * just got theirs. */
+ * (order/making/order_quota.h); with how=blend as Megatron has it: position k, counted from 0, gets the first part
+ * whose share times max(k, 1) is farthest above what it has got. A part without weight gets none, also where all others
+ * have just got theirs. */
 #include <errno.h>
 #include <math.h>
 

@@ -1,5 +1,5 @@
-/* stratified(column=label): classes in proportion, in every beginning of the order (order/making/quota.h) and so, up to
- * one sample, in every batch. Within its class a sample keeps its sequence. */
+/* stratified(column=label): classes in proportion, in every beginning of the order (order/making/order_quota.h) and so,
+ * up to one sample, in every batch. Within its class a sample keeps its sequence. */
 #include <errno.h>
 
 #include "proto/order/making/order_classes.h"
