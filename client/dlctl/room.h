@@ -1,4 +1,4 @@
-/* top/room.h: memory. dlctl has nothing to lose: without it, it ends. */
+/* dlctl/room.h: memory. dlctl has nothing to lose: without it, it ends. */
 #pragma once
 
 #include <stdio.h>
