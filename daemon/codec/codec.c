@@ -216,16 +216,23 @@ static bool has_value_steps(const struct codec *codec, const char *text) {
 
 /* audio(...), and the steps after it. */
 static int read_sound(struct codec *codec, const char *text, struct why *why) {
-        struct step_text reader = { .what = "pipeline", .text = text, .why = why };
+        _cleanup_(grammar_freep) struct grammar *grammar = NULL;
         struct sound_input input;
+        struct grammar_steps steps;
+        struct grammar_word part;
         size_t end = 0;
         int r = sound_steps_parse(text, &codec->sound, &end, why);
 
         if (r < 0)
                 return r;
-        reader.at = text + end;
+        r = grammar_new("pipeline", text, &grammar, why);
+        if (r < 0)
+                return r;
+        part = (struct grammar_word){ grammar_all(grammar).at + end, grammar_all(grammar).n - end };
+        if (grammar_steps(grammar, part, &steps) < 0)
+                return why_errno(why, -ENOMEM, "pipeline");
         input = (struct sound_input){ .rate = codec->sound.rate, .n_channels = codec->sound.is_mono ? 1 : 2 };
-        r = sound_recipe_parse(&reader, &input, &codec->sound_recipe);
+        r = sound_recipe_read(grammar, steps, &input, &codec->sound_recipe, why);
         if (r == 0 && codec->sound.is_int16 && !sound_recipe_is_empty(codec->sound_recipe))
                 return why_set(why, -EINVAL, "pipeline: the steps after audio need float32: leave dtype=int16 out");
         return r;

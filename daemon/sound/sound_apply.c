@@ -177,7 +177,7 @@ bool sound_happens(struct dlp_philox *philox, double p) {
         return (double)dlp_philox_f32(philox) < p;
 }
 
-double sound_draw(struct dlp_philox *philox, const struct sound_value *range) {
+double sound_draw(struct dlp_philox *philox, const struct range *range) {
         return range->from + (range->to - range->from) * dlp_philox_f64(philox);
 }
 

@@ -1,5 +1,6 @@
 #include "daemon/sound/sound_recipe.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,17 +8,27 @@
 
 #include "daemon/sound/recipe_type.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/nearest.h"
-#include "proto/base/typed.h"
 
-#define NAMES_MAX 256u
+#define SOUND_STEP_TEXT_MAX 1024u /* of a step, with all defaults */
 
-static const struct sound_step_type *const TYPES[] = {
-        &sound_step_gain,      &sound_step_noise,           &sound_step_spectrogram,  &sound_step_mel_spectrogram,
-        &sound_step_mfcc,      &sound_step_amplitude_to_db, &sound_step_log,          &sound_step_normalize,
-        &sound_step_time_mask, &sound_step_freq_mask,       &sound_step_spec_augment, &sound_step_columns,
-        &sound_step_transpose,
+#define KIND(name) extern const struct sound_step_type sound_step_##name;
+#include "kinds/sounds.h"
+#undef KIND
+
+static const struct kind *const SOUNDS[] = {
+#define KIND(name) &sound_step_##name.kind,
+#include "kinds/sounds.h"
+#undef KIND
+        NULL,
 };
+
+static const struct family_word LEFT_OUT[] = { { "sample_rate", "it is the rate of audio(rate=...)" }, {} };
+
+const struct kind_family sound_kinds = { .noun = "sound step",
+                                         .kinds = SOUNDS,
+                                         .numbers = FAMILY_FIFTEEN,
+                                         .keys = FAMILY_OF_DEFAULTS,
+                                         .left_out = LEFT_OUT };
 
 static void sound_recipe_freep(struct sound_recipe **recipe) {
         sound_recipe_free(*recipe);
@@ -46,84 +57,76 @@ bool sound_recipe_makes_features(const struct sound_recipe *recipe) {
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-static const struct sound_step_type *sound_recipe_find_type(const char *word, size_t n) {
-        for (size_t i = 0; i < ARRAY_SIZE(TYPES); i++)
-                if (word_is(word, n, TYPES[i]->name))
-                        return TYPES[i];
-        for (size_t i = 0; i < ARRAY_SIZE(TYPES); i++)
-                if (n > 0 && typed_is_class(word, n, TYPES[i]->name))
-                        return TYPES[i];
-        return NULL;
+struct value *sound_step_value(struct sound_step *step, const char *name) {
+        uint32_t i = 0, n = kind_n_arguments(&step->type->kind);
+
+        while (i < n && strcmp(step->type->kind.arguments[i].name, name) != 0)
+                i++;
+        assert(i < n);
+        return &step->values[i];
 }
 
-static int refuse_step(const struct step_text *reader, size_t n) {
-        char names[NAMES_MAX] = "";
-        struct nearest nearest;
-        size_t length = 0;
-
-        if (n == 0)
-                return step_text_refuse_here(reader, "a step for sound, or the end");
-        for (size_t i = 0; i < ARRAY_SIZE(TYPES) && length < sizeof(names); i++)
-                length += (size_t)snprintf(names + length, sizeof(names) - length, "%s%s", i > 0 ? ", " : "",
-                                           TYPES[i]->name);
-        return why_set(reader->why, -EINVAL,
-                       "pipeline, column %zu: \"%.*s\" is not a step for sound%s; after audio there "
-                       "may be %s",
-                       step_text_column(reader, reader->at), word_shown(n), reader->at,
-                       nearest_in(&nearest, reader->at, n, names), names);
+int sound_settle_features(struct sound_step *step, struct sound_state *state, struct why *why) {
+        (void)step;
+        (void)why;
+        state->form = SOUND_FEATURES;
+        return 0;
 }
 
-static int sound_recipe_refuse_form(const struct step_text *reader, const struct sound_step_type *type,
-                                    const struct sound_state *state, struct why *why) {
+static int sound_recipe_check_form(const struct sound_step_type *type, const struct sound_state *state,
+                                   struct why *why) {
         static const char *const MADE[] = { "the sound itself", "a spectrogram", "features" };
         static const char *const NEEDED[] = { "the sound itself, and comes before the step that makes a spectrogram",
                                               "a spectrogram: write spectrogram or mel_spectrogram before it",
                                               "features" };
         unsigned needed = type->forms & SOUND_IN(SOUND_WAVE) ? SOUND_WAVE : SOUND_POWERS;
 
-        return why_set(why, -EINVAL, "pipeline, column %zu: %s needs %s; the steps before it make %s",
-                       step_text_column(reader, reader->at), type->name, NEEDED[needed], MADE[state->form]);
+        if (state->is_turned)
+                return why_set(why, -EINVAL, "transpose is the last step");
+        if (!(type->forms & SOUND_IN(state->form)))
+                return why_set(why, -EINVAL, "it needs %s; the steps before it make %s", NEEDED[needed],
+                               MADE[state->form]);
+        return 0;
 }
 
-static int sound_recipe_read_step(struct step_text *reader, struct sound_recipe *recipe, struct sound_state *state) {
-        size_t n = word_length(reader->at), column = step_text_column(reader, reader->at);
-        const struct sound_step_type *type = sound_recipe_find_type(reader->at, n);
+static int sound_recipe_read_step(const struct values_reader *reader, const struct grammar_step *written,
+                                  struct sound_recipe *recipe, struct sound_state *state) {
+        const struct kind *kind = kind_find(&sound_kinds, written->name);
+        const struct sound_step_type *type = (const struct sound_step_type *)kind;
         struct sound_step *step = &recipe->steps[recipe->n_steps];
-        struct why detail = { .text = "" };
+        struct why reason = { .text = "" };
         int r;
 
-        if (!type)
-                return refuse_step(reader, n);
+        if (!kind)
+                return kind_refuse(&sound_kinds, reader->grammar, written->name, reader->why);
         if (recipe->n_steps == SOUND_STEPS_MAX)
-                return why_set(reader->why, -EINVAL, "pipeline, column %zu: more than %u steps after audio", column,
-                               SOUND_STEPS_MAX);
-        if (state->is_turned)
-                return why_set(reader->why, -EINVAL, "pipeline, column %zu: transpose is the last step", column);
-        if (!(type->forms & SOUND_IN(state->form)))
-                return sound_recipe_refuse_form(reader, type, state, reader->why);
-        reader->at += n;
+                return grammar_refuse(reader->grammar, written->name.at, reader->why, "more than %u steps after audio",
+                                      SOUND_STEPS_MAX);
+        if (sound_recipe_check_form(type, state, &reason) < 0)
+                return values_refuse(reader, kind, written, &reason);
         step->type = type;
-        r = sound_arguments_read(reader, step);
+        r = values_read(reader, kind, written, step->values);
         if (r < 0)
                 return r;
         recipe->n_steps++;
-        r = type->settle ? type->settle(step, state, &detail) : 0;
-        return r < 0 ? why_set(reader->why, r, "pipeline, column %zu: %s: %s", column, type->name, detail.text) : 0;
+        r = type->settle ? type->settle(step, state, &reason) : 0;
+        return r == -EINVAL ? values_refuse(reader, kind, written, &reason) : r;
 }
 
-int sound_recipe_parse(struct step_text *reader, const struct sound_input *input, struct sound_recipe **ret_recipe) {
+int sound_recipe_read(struct grammar *grammar, struct grammar_steps steps, const struct sound_input *input,
+                      struct sound_recipe **ret_recipe, struct why *why) {
         _cleanup_(sound_recipe_freep) struct sound_recipe *recipe = calloc(1, sizeof(*recipe));
         struct sound_state state = { .rate = input->rate, .n_channels = input->n_channels, .form = SOUND_WAVE };
+        struct value_store store = { 0 }; /* numbers and choices need none */
+        struct values_reader reader = { &sound_kinds, grammar, &store, why };
 
         if (!recipe)
-                return why_errno(reader->why, -ENOMEM, "pipeline");
-        step_text_skip_blanks(reader);
-        while (*reader->at) {
-                int r = sound_recipe_read_step(reader, recipe, &state);
+                return why_errno(why, -ENOMEM, "pipeline");
+        for (uint32_t i = 0; i < steps.n; i++) {
+                int r = sound_recipe_read_step(&reader, &steps.at[i], recipe, &state);
 
                 if (r < 0)
-                        return r;
-                step_text_skip_blanks(reader);
+                        return r == -ENOMEM ? why_errno(why, r, "pipeline") : r;
         }
         recipe->n_channels = input->n_channels;
         recipe->is_wave = state.form == SOUND_WAVE;
@@ -134,15 +137,16 @@ int sound_recipe_parse(struct step_text *reader, const struct sound_input *input
 }
 
 char *sound_recipe_text(const struct sound_recipe *recipe) {
-        char *text = NULL;
+        char *text = NULL, step[SOUND_STEP_TEXT_MAX];
         size_t size;
         FILE *stream = open_memstream(&text, &size);
 
         if (!stream)
                 return NULL;
         for (uint32_t i = 0; i < recipe->n_steps; i++) {
-                fputc(' ', stream);
-                sound_arguments_print(&recipe->steps[i], stream);
+                values_print(&sound_kinds, &recipe->steps[i].type->kind, recipe->steps[i].values, NULL, NULL, step,
+                             sizeof(step));
+                fprintf(stream, " %s", step);
         }
         if (fclose(stream) != 0) {
                 free(text);
@@ -229,13 +233,13 @@ static int sound_recipe_check_length(const struct sound_step *maker, uint64_t n_
                 return why_set(why, -EBADMSG,
                                "has %llu frames, and %s(n_fft=%u) mirrors %u at each end, for which it needs %u at "
                                "least; use pad_mode=constant, or make all sounds as long with audio(seconds=...)",
-                               (unsigned long long)n_frames, maker->type->name, maker->spectrum->fft.n, margin,
+                               (unsigned long long)n_frames, maker->type->kind.name, maker->spectrum->fft.n, margin,
                                margin + 1);
         if (n_made(maker, n_frames) == 0 || (n == 0 && margin > 0 && maker->edge == SOUND_EDGE_REPLICATE))
                 return why_set(why, -EBADMSG,
                                "has %llu frames, which %s(n_fft=%u) makes no column of; make all sounds as long with "
                                "audio(seconds=...)",
-                               (unsigned long long)n_frames, maker->type->name, maker->spectrum->fft.n);
+                               (unsigned long long)n_frames, maker->type->kind.name, maker->spectrum->fft.n);
         return 0;
 }
 

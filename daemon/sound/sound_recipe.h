@@ -3,7 +3,7 @@
  *      audio(rate=16000) mel_spectrogram(n_fft=400, hop_length=160, n_mels=80) amplitude_to_db(top_db=80)
  *
  * Names, arguments and results are torchaudio's. Features are [row][column], with a channel before them if the sound
- * has two; after transpose [column][row]. A recipe does not change once it is parsed: any number of threads may use it,
+ * has two; after transpose [column][row]. A recipe does not change once it is read: any number of threads may use it,
  * each with memory of its own.
  *
  * What steps draw belongs to (seed, epoch, sample, step); audio is step 0. */
@@ -14,8 +14,8 @@
 #include <stdint.h>
 
 #include "daemon/base/wanting.h"
-#include "proto/base/step_text.h"
 #include "proto/base/why.h"
+#include "proto/text/grammar.h"
 
 #define SOUND_STEPS_MAX 16u
 
@@ -27,8 +27,9 @@ struct sound_input {
         uint32_t n_channels; /* 1 or 2 */
 };
 
-/* Reads steps up to the end of the text; there may be none. -EINVAL with the column; -ENOMEM. */
-int sound_recipe_parse(struct step_text *reader, const struct sound_input *input, struct sound_recipe **ret_recipe);
+/* Reads some steps of a text; there may be none. -EINVAL with the column; -ENOMEM. */
+int sound_recipe_read(struct grammar *grammar, struct grammar_steps steps, const struct sound_input *input,
+                      struct sound_recipe **ret_recipe, struct why *why);
 
 /* Takes NULL. */
 void sound_recipe_free(struct sound_recipe *recipe);

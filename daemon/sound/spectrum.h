@@ -23,14 +23,12 @@ enum spectrum_window {
         WINDOW_HANN,
         WINDOW_HAMMING,
         WINDOW_BLACKMAN,
-        N_WINDOWS,
 };
 
 enum spectrum_norm {
         SPECTRUM_NORM_NONE,
         SPECTRUM_NORM_WINDOW,       /* divided by the root of the window's energy */
         SPECTRUM_NORM_FRAME_LENGTH, /* divided by the root of n_fft */
-        N_SPECTRUM_NORMS,
 };
 
 struct spectrum_terms {

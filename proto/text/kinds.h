@@ -62,7 +62,7 @@ struct argument {
         const char *const *choices; /* of ARGUMENT_CHOICE: CHOICES() */
         uint32_t n_choices;
         uint32_t counts;        /* of ARGUMENT_LIST: bit n is set where n numbers are allowed; 0: up to KIND_LIST_MAX */
-        bool is_whole;          /* of lists: no fractions */
+        bool is_whole;          /* of lists and numbers: no fractions, but 400.0 */
         bool is_odd;            /* of lists: odd numbers only */
         bool is_range;          /* of lists: the second number is not below the first */
         bool is_optional;       /* may be left out, and then is not set, and the normal text does not show it */
@@ -97,7 +97,7 @@ struct kind {
 enum family_numbers {
         FAMILY_PLAIN,    /* 90, 1e+06: whole ones below a million in full, else the fewest digits that give the same */
         FAMILY_SHORTEST, /* 9e+01: the fewest digits that give the same */
-        FAMILY_FIFTEEN,  /* 15 digits at most */
+        FAMILY_FIFTEEN,  /* 15 digits at most; -0 stays */
 };
 
 /* Which keys it writes there. */

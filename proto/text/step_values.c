@@ -69,7 +69,7 @@ void values_describe(const struct kind *kind, const struct argument *argument, c
                 print(&printer, "a whole number from %.17g to %.17g", minimum, maximum);
                 break;
         case ARGUMENT_NUMBER:
-                print(&printer, "a number from %.15g to %.15g", minimum, maximum);
+                print(&printer, "a %snumber from %.15g to %.15g", argument->is_whole ? "whole " : "", minimum, maximum);
                 break;
         case ARGUMENT_FLAG:
                 print(&printer, "true or false");
@@ -268,7 +268,8 @@ static int read_one(struct value_store *store, const struct argument *argument, 
                           (double)value->whole <= argument->maximum;
                 break;
         case ARGUMENT_NUMBER:
-                is_good = read_within(argument, word.at, word.n, &value->number);
+                is_good = read_within(argument, word.at, word.n, &value->number) &&
+                          (!argument->is_whole || rint(value->number) == value->number);
                 break;
         case ARGUMENT_FLAG:
                 value->choice = value->flag = typed_is(word.at, word.n, "true");
@@ -535,7 +536,8 @@ int values_refuse(const struct values_reader *reader, const struct kind *kind, c
 static void print_number(struct printer *printer, enum family_numbers how, double number) {
         char text[NUMBER_TEXT_MAX];
 
-        number += 0.0; /* turns -0 into 0 */
+        if (how != FAMILY_FIFTEEN)
+                number += 0.0; /* turns -0 into 0 */
         if (how == FAMILY_FIFTEEN)
                 snprintf(text, sizeof(text), "%.15g", number);
         else if (how == FAMILY_PLAIN && rint(number) == number && fabs(number) < 1e6)

@@ -35,7 +35,8 @@ static void *reserve(uint64_t n_bytes) {
 
 int main(int argc, char **argv) {
         struct why why = { .text = "" };
-        struct step_text reader = { .what = "pipeline", .why = &why };
+        struct grammar *grammar;
+        struct grammar_steps steps;
         struct sound_input input = { .rate = RATE, .n_channels = 1 };
         struct sound_draws draws = { .seed = 1 };
         struct sound_recipe *recipe;
@@ -46,9 +47,11 @@ int main(int argc, char **argv) {
 
         if (argc != 4)
                 fail("usage: features_only SECONDS ROUNDS STEPS");
-        reader.text = reader.at = argv[3];
         n = (uint64_t)(strtod(argv[1], NULL) * RATE);
-        if (sound_recipe_parse(&reader, &input, &recipe) < 0 || sound_recipe_shape(recipe, n, &shape, &why) < 0)
+        if (grammar_new("pipeline", argv[3], &grammar, &why) < 0 ||
+            grammar_steps(grammar, grammar_all(grammar), &steps) < 0 ||
+            sound_recipe_read(grammar, steps, &input, &recipe, &why) < 0 ||
+            sound_recipe_shape(recipe, n, &shape, &why) < 0)
                 fail(why.text);
         margin = sound_recipe_margin(recipe);
         sound = reserve(n * sizeof(*sound));
@@ -69,6 +72,7 @@ int main(int argc, char **argv) {
         }
         printf("%.1f\n", best);
         sound_recipe_free(recipe);
+        grammar_free(grammar);
         free(sound);
         free(wave);
         free(scratch);

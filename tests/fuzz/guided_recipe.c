@@ -11,6 +11,7 @@
 #include "daemon/codec/steps/views_step.h"
 #include "daemon/collate/collation.h"
 #include "daemon/sound/sound_recipe.h"
+#include "proto/base/cleanup.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 
@@ -74,7 +75,9 @@ static void run_sound_steps(const struct sound_recipe *recipe, uint32_t n_channe
 /* audio and the steps after it; NULL: they are refused. The caller frees it. */
 static char *print_sound_steps(const char *text, bool runs) {
         struct sound_recipe *recipe = NULL;
-        struct step_text reader = { .what = "pipeline", .text = text };
+        _cleanup_(grammar_freep) struct grammar *grammar = NULL;
+        struct grammar_steps others_read;
+        struct grammar_word part;
         struct sound_input input;
         struct sound_steps steps;
         char *first, *others, *all;
@@ -82,9 +85,13 @@ static char *print_sound_steps(const char *text, bool runs) {
 
         if (!sound_steps_are(text) || sound_steps_parse(text, &steps, &end, NULL) < 0)
                 return NULL;
-        reader.at = text + end;
+        if (grammar_new("pipeline", text, &grammar, NULL) < 0)
+                abort();
+        part = (struct grammar_word){ grammar_all(grammar).at + end, grammar_all(grammar).n - end };
+        if (grammar_steps(grammar, part, &others_read) < 0)
+                abort();
         input = (struct sound_input){ .rate = steps.rate, .n_channels = steps.is_mono ? 1 : 2 };
-        if (sound_recipe_parse(&reader, &input, &recipe) < 0)
+        if (sound_recipe_read(grammar, others_read, &input, &recipe, NULL) < 0)
                 return NULL;
         if (runs)
                 run_sound_steps(recipe, input.n_channels);

@@ -90,7 +90,7 @@ def _(box):
     daemon.refused("d", "varies in a dimension that is not its first", pipeline=f"audio: {MEL} ragged")
     daemon.refused("d", "leave truncate out, and cut longer samples with columns(N)", pipeline=f"audio: {MEL} pad(max=5, truncate=true)")
     daemon.refused("d", "leave side out", pipeline=f"audio: {MEL} pad(side=left)")
-    daemon.refused("d", "is not a step for sound", pipeline=f"audio: {MEL} hflip(0.5)")
+    daemon.refused("d", 'unknown sound step "hflip"', pipeline=f"audio: {MEL} hflip(0.5)")
     daemon.refused("d", "each sample has 80 frames", pipeline="audio: audio(rate=16000, seconds=0.005) spectrogram")
 
 

@@ -384,7 +384,7 @@ START_TEST(a_step_that_makes_no_sense_is_refused) {
                 { "audio(rate=16000,)", "column 18: \")\"; expected another argument after \",\"" },
                 { "audio(mono", "column 7" },
                 { "audio(rate=16000", "expected \",\" or \")\"" },
-                { "audio raw", "\"raw\" is not a step for sound" },
+                { "audio raw", "unknown sound step \"raw\"" },
                 { "hflip(0.5)", "is sound: the first step is audio(...), or raw" },
                 { "text", "is sound: the first step is audio(...), or raw" },
         };

@@ -9,25 +9,23 @@ enum {
         TOP_DB
 };
 
-static const char *const STYPES[] = { "power", "magnitude" };
-
-static int settle(struct sound_step *step, struct sound_state *state, struct why *why) {
-        (void)step;
-        (void)why;
-        state->form = SOUND_FEATURES;
-        return 0;
-}
-
 static void features(const struct sound_step *step, struct dlp_philox *philox, struct sound_features *features) {
         (void)philox;
-        sound_decibels(features, step->values[STYPE].from == 0 ? 10 : 20, step->values[TOP_DB].from);
+        sound_decibels(features, step->values[STYPE].choice == 0 ? 10 : 20,
+                       step->values[TOP_DB].is_word ? NAN : step->values[TOP_DB].number);
 }
 
 const struct sound_step_type sound_step_amplitude_to_db = {
-        .name = "amplitude_to_db",
-        .arguments = { [STYPE] = { SOUND_ARGUMENT_CHOICE, "stype", "power", .choices = STYPES, .n_choices = 2 },
-                       [TOP_DB] = { SOUND_ARGUMENT_NUMBER, "top_db", SOUND_NONE_TEXT, 0, 10000 } },
+        .kind = { .name = "amplitude_to_db",
+                  .doc = "Decibels of a spectrogram; of one with power=1 with `stype=magnitude`. `top_db` is how far "
+                         "below the largest number of a sample any other may be.",
+                  .like = "torchaudio.transforms.AmplitudeToDB",
+                  .example = "amplitude_to_db(top_db=80)",
+                  .needs = "a spectrogram",
+                  .gives = "features",
+                  .arguments = ARGUMENTS([STYPE] = { ARGUMENT_CHOICE, "stype", "power", CHOICES("power", "magnitude") },
+                                         [TOP_DB] = { ARGUMENT_NUMBER, "top_db", "none", 0, 10000, .word = "none" }) },
         .forms = SOUND_IN(SOUND_POWERS),
-        .settle = settle,
+        .settle = sound_settle_features,
         .features = features,
 };

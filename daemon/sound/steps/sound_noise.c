@@ -17,8 +17,8 @@ enum {
 
 static void wave(const struct sound_step *step, struct dlp_philox *philox, struct sound_wave *wave) {
         const struct sound_code *code = sound_code_best();
-        bool happens = sound_happens(philox, step->values[P].from);
-        double snr = sound_draw(philox, &step->values[SNR]);
+        bool happens = sound_happens(philox, step->values[P].number);
+        double snr = sound_draw(philox, &step->values[SNR].range);
         uint32_t key[2] = { dlp_philox_u32(philox), dlp_philox_u32(philox) };
 
         if (!happens || wave->n_frames == 0)
@@ -34,9 +34,14 @@ static void wave(const struct sound_step *step, struct dlp_philox *philox, struc
 }
 
 const struct sound_step_type sound_step_noise = {
-        .name = "noise",
-        .arguments = { [SNR] = { SOUND_ARGUMENT_RANGE, "snr", NULL, -200, 200 },
-                       [P] = { SOUND_ARGUMENT_NUMBER, "p", "1", 0, 1 } },
+        .kind = { .name = "noise",
+                  .doc = "Adds white noise, normal numbers, at a ratio of signal to noise of `snr` decibels, or of what "
+                         "is drawn from LOW:HIGH, for each channel.",
+                  .like = "torchaudio.functional.add_noise",
+                  .example = "noise(10:20, p=0.5)",
+                  .needs = "the sound itself",
+                  .arguments = ARGUMENTS([SNR] = { ARGUMENT_SPAN, "snr", NULL, -200, 200 }, [P] = { ARGUMENT_NUMBER,
+                                                                                                    "p", "1", 0, 1 }) },
         .forms = SOUND_IN(SOUND_WAVE),
         .wave = wave,
         .needs_spare = true,

@@ -7,15 +7,8 @@ enum {
         STD
 };
 
-static int settle(struct sound_step *step, struct sound_state *state, struct why *why) {
-        (void)step;
-        (void)why;
-        state->form = SOUND_FEATURES;
-        return 0;
-}
-
 static void features(const struct sound_step *step, struct dlp_philox *philox, struct sound_features *features) {
-        float mean = (float)step->values[MEAN].from, deviation = (float)step->values[STD].from;
+        float mean = (float)step->values[MEAN].number, deviation = (float)step->values[STD].number;
 
         (void)philox;
         for (uint32_t row = 0; row < features->n_channels * features->n_rows; row++) {
@@ -27,10 +20,15 @@ static void features(const struct sound_step *step, struct dlp_philox *philox, s
 }
 
 const struct sound_step_type sound_step_normalize = {
-        .name = "normalize",
-        .arguments = { [MEAN] = { SOUND_ARGUMENT_NUMBER, "mean", NULL, -1e6, 1e6 },
-                       [STD] = { SOUND_ARGUMENT_NUMBER, "std", NULL, 1e-6, 1e6 } },
+        .kind = { .name = "normalize",
+                  .doc = "(number - mean) / std.",
+                  .example = "normalize(-4.27, 4.57)",
+                  .needs = "features",
+                  .arguments =
+                          ARGUMENTS([MEAN] = { ARGUMENT_NUMBER, "mean", NULL, -1e6, 1e6 }, [STD] = { ARGUMENT_NUMBER,
+                                                                                                     "std", NULL, 1e-6,
+                                                                                                     1e6 }) },
         .forms = SOUND_IN(SOUND_POWERS) | SOUND_IN(SOUND_FEATURES),
-        .settle = settle,
+        .settle = sound_settle_features,
         .features = features,
 };

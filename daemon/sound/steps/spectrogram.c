@@ -5,17 +5,18 @@
 
 #include "daemon/sound/sound_step.h"
 
-const char *const SOUND_WINDOWS[N_WINDOWS] = { "hann", "hamming", "blackman" };
-const char *const SOUND_NORMS[N_SPECTRUM_NORMS] = { "false", "window", "frame_length" };
-const char *const SOUND_EDGES[N_SOUND_EDGES] = { "reflect", "constant", "replicate" };
+static void set_if_none(struct value *value, double number) {
+        if (value->is_word)
+                *value = (struct value){ .is_set = true, .number = number };
+}
 
-static void set_if_none(struct sound_value *value, double number) {
-        if (isnan(value->from))
-                value->from = value->to = number;
+/* Of an argument that is a number. */
+static double number_of(struct sound_step *step, const char *name) {
+        return sound_step_value(step, name)->number;
 }
 
 static int spectrogram_fill_in(struct sound_step *step, struct why *why) {
-        double n_fft = sound_step_number(step, "n_fft"), win_length;
+        double n_fft = number_of(step, "n_fft"), win_length;
 
         if (fft_largest_prime((uint32_t)n_fft) > FFT_PRIME_MAX)
                 return why_set(why, -EINVAL,
@@ -23,11 +24,11 @@ static int spectrogram_fill_in(struct sound_step *step, struct why *why) {
                                "length of small factors",
                                n_fft, fft_largest_prime((uint32_t)n_fft), FFT_PRIME_MAX);
         set_if_none(sound_step_value(step, "win_length"), n_fft);
-        win_length = sound_step_number(step, "win_length");
+        win_length = number_of(step, "win_length");
         if (win_length > n_fft)
                 return why_set(why, -EINVAL, "win_length=%.0f is longer than n_fft=%.0f", win_length, n_fft);
         set_if_none(sound_step_value(step, "hop_length"), floor(win_length / 2));
-        if (sound_step_number(step, "hop_length") < 1)
+        if (number_of(step, "hop_length") < 1)
                 return why_set(why, -EINVAL, "half of win_length=%.0f is not a hop_length: say one", win_length);
         return 0;
 }
@@ -38,13 +39,13 @@ static int fill_in_bands(struct sound_step *step, const struct sound_state *stat
                 return why_set(why, -EINVAL, "mel bands need to know the rate of the sound: say audio(rate=...)");
         set_if_none(sound_step_value(step, "f_max"), state->rate / 2);
         *bank = (struct filter_bank_terms){
-                .n_bins = (uint32_t)sound_step_number(step, "n_fft") / 2 + 1,
-                .n_mels = (uint32_t)sound_step_number(step, "n_mels"),
+                .n_bins = (uint32_t)number_of(step, "n_fft") / 2 + 1,
+                .n_mels = (uint32_t)number_of(step, "n_mels"),
                 .rate = state->rate,
-                .f_min = sound_step_number(step, "f_min"),
-                .f_max = sound_step_number(step, "f_max"),
-                .has_slaney_scale = sound_step_is(step, "mel_scale"),
-                .has_slaney_norm = sound_step_is(step, mel_norm),
+                .f_min = number_of(step, "f_min"),
+                .f_max = number_of(step, "f_max"),
+                .has_slaney_scale = sound_step_value(step, "mel_scale")->flag,
+                .has_slaney_norm = sound_step_value(step, mel_norm)->flag,
         };
         if (!(bank->f_min < bank->f_max))
                 return why_set(why, -EINVAL, "f_min=%.15g is not below f_max=%.15g", bank->f_min, bank->f_max);
@@ -62,19 +63,19 @@ int sound_settle_spectrum(struct sound_step *step, struct sound_state *state, bo
         if (r < 0)
                 return r;
         terms = (struct spectrum_terms){
-                .n_fft = (uint32_t)sound_step_number(step, "n_fft"),
-                .win_length = (uint32_t)sound_step_number(step, "win_length"),
-                .hop_length = (uint32_t)sound_step_number(step, "hop_length"),
-                .window = (enum spectrum_window)sound_step_number(step, "window_fn"),
-                .norm = (enum spectrum_norm)sound_step_number(step, "normalized"),
-                .power = sound_step_number(step, "power"),
-                .centers = sound_step_is(step, "center"),
+                .n_fft = (uint32_t)number_of(step, "n_fft"),
+                .win_length = (uint32_t)number_of(step, "win_length"),
+                .hop_length = (uint32_t)number_of(step, "hop_length"),
+                .window = (enum spectrum_window)sound_step_value(step, "window_fn")->choice,
+                .norm = (enum spectrum_norm)sound_step_value(step, "normalized")->choice,
+                .power = number_of(step, "power"),
+                .centers = sound_step_value(step, "center")->flag,
         };
         r = spectrum_new(&terms, has_bands ? &bank : NULL, &step->spectrum, why);
         if (r < 0)
                 return r;
-        step->n_silent = (uint32_t)sound_step_number(step, "pad");
-        step->edge = (enum sound_edge)sound_step_number(step, "pad_mode");
+        step->n_silent = (uint32_t)number_of(step, "pad");
+        step->edge = (enum sound_edge)sound_step_value(step, "pad_mode")->choice;
         state->form = SOUND_POWERS;
         state->n_rows = spectrum_n_rows(step->spectrum);
         return 0;
@@ -85,10 +86,18 @@ static int settle(struct sound_step *step, struct sound_state *state, struct why
 }
 
 const struct sound_step_type sound_step_spectrogram = {
-        .name = "spectrogram",
-        .arguments = { SOUND_ARGUMENT_N_FFT, SOUND_ARGUMENT_WIN_LENGTH, SOUND_ARGUMENT_HOP_LENGTH, SOUND_ARGUMENT_PAD,
-                       SOUND_ARGUMENT_WINDOW, SOUND_ARGUMENT_POWER, SOUND_ARGUMENT_NORMALIZED, SOUND_ARGUMENT_CENTER,
-                       SOUND_ARGUMENT_PAD_MODE },
+        .kind = { .name = "spectrogram",
+                  .doc = "The powers of n_fft / 2 + 1 frequencies, of windows of `win_length` (n_fft) that are "
+                         "`hop_length` (half of win_length) apart. Lengths `n_fft` whose largest prime factor is 5 or "
+                         "less are fast, one above 1021 is refused. `power=1` gives magnitudes; complex numbers are "
+                         "not delivered. `pad` zeroes are added to both ends, and with `center=true` half of n_fft "
+                         "more, which mirror the sound. A sound that is too short to be mirrored is a damaged sample, "
+                         "as torch refuses it.",
+                  .like = "torchaudio.transforms.Spectrogram",
+                  .example = "spectrogram(n_fft=512, hop_length=128)",
+                  .needs = "the sound itself",
+                  .gives = "a spectrogram",
+                  .arguments = ARGUMENTS(SOUND_ARGUMENTS_OF_FRAMES, SOUND_ARGUMENT_PAD, SOUND_ARGUMENTS_OF_POWERS) },
         .forms = SOUND_IN(SOUND_WAVE),
         .settle = settle,
 };

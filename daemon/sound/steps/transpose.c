@@ -10,7 +10,10 @@ static int settle(struct sound_step *step, struct sound_state *state, struct why
 }
 
 const struct sound_step_type sound_step_transpose = {
-        .name = "transpose",
+        .kind = { .name = "transpose",
+                  .doc = "[column][row], time first. The last step.",
+                  .example = "transpose",
+                  .needs = "features" },
         .forms = SOUND_IN(SOUND_POWERS) | SOUND_IN(SOUND_FEATURES),
         .settle = settle,
 };
