@@ -73,7 +73,7 @@
         ROW(collate_ns, COUNTER, "ns", LISTED, "", "Time of workers with completing batches.")                          \
         ROW(worker_cpu_ns, COUNTER, "ns", FIELD, "dataloaderd_node_worker_cpu_seconds_total", "CPU time of workers: less than their time if CPUs are short.") \
         ROW(read_ns, COUNTER, "ns", FIELD, "dataloaderd_node_read_seconds_total", "From requesting bytes of a sample until they were there, summed over the reads.") \
-        ROW(queued_ns, COUNTER, "ns", FIELD, "dataloaderd_node_queued_seconds_total", "From then until a worker took the sample, summed likewise.")
+        ROW(queued_ns, COUNTER, "ns", FIELD, "dataloaderd_node_queued_seconds_total", "Time that samples waited for a worker, summed over the samples.")
 
 #define NODE_NUMBERS(ROW) NODE_STATE(ROW) NODE_COUNTERS(ROW)
 
@@ -121,7 +121,7 @@
         ROW(n_reads, COUNTER, "reads", FIELD, "dataloaderd_reads_total", "Reads of files or of parts of shards.")       \
         ROW(n_bytes_read, COUNTER, "bytes", FIELD, "dataloaderd_read_bytes_total", "Bytes of encoded samples that were read.") \
         ROW(read_ns, COUNTER, "ns", FIELD, "dataloaderd_read_seconds_total", "From requesting bytes of a sample until they were there, summed over the reads.") \
-        ROW(queued_ns, COUNTER, "ns", FIELD, "dataloaderd_queued_seconds_total", "From then until a worker took the sample, summed likewise.") \
+        ROW(queued_ns, COUNTER, "ns", FIELD, "dataloaderd_queued_seconds_total", "Time that samples waited for a worker, summed over the samples.") \
         ROW(serving_ns, COUNTER, "ns", SCRAPED, "", "Time of workers with its samples, without completing batches.")    \
         ROW(n_shared, COUNTER, "pictures", WATCHED, "dataloaderd_shared_pictures_total", "Pictures cut from one that was decoded for another view or crop as well.") \
         ROW(n_texts_cut, COUNTER, "texts", FIELD, "", "Texts cut by max_length of tokens(); a sample that is served again after a restart counts again.") \
