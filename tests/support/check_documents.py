@@ -9,6 +9,7 @@ Looks at README, ARCHITECTURE, HACKING, everything below docs/, and the pages of
 - Every link leads to a file, and to a heading of it.
 - No document is longer than its limit. ARCHITECTURE, README and HACKING together are 60 KB, so that they are read.
 - Numbers in NUMBERS are those of the sources.
+- Every manual page of ours that a page, a document or a message names, as dataloaderd-pipeline(7), is there.
 - Every guided fuzzer has a row in docs/internals/fuzzing.md, and every row a fuzzer.
 
 Prints file:line for each offence and ends with 1 if there is one.
@@ -162,6 +163,23 @@ def fuzzer_offences(tree):
         yield page, 1, f"has no row for the fuzzer {name}" if name in there else f"has a row for {name}, which is not a fuzzer"
 
 
+def manual_offences(tree):
+    """Pages that are named by manual pages (.BR dlctl (1)), and in texts (dlctl(1))."""
+    there = {os.path.basename(path) for path in tree.files if path.startswith("client/man/")}
+    for path in sorted(tree.files):
+        if path.startswith("client/man/"):
+            pattern = r"^\.[BIR]+ \(?((?:dataloaderd|dlctl|libdlclient)[\w\\.-]*) \(?\(([1-8])\)"
+        elif path.startswith(("daemon/", "client/", "docs/", "systemd/", "config/")) and path.endswith((".c", ".h", ".py", ".md", ".service", ".conf")):
+            pattern = r"\b((?:dataloaderd|dlctl|libdlclient)[\w.-]*)\(([1-8])\)"
+        else:
+            continue
+        text = read(tree.root, path)
+        for match in re.finditer(pattern, text, re.M):
+            page = match.group(1).replace("\\", "") + "." + match.group(2)
+            if page not in there:
+                yield path, text.count("\n", 0, match.start()) + 1, f"{page} is not a manual page of ours"
+
+
 def constant(tree, name):
     """The values that sources give to a name; only sums, products and shifts of numbers."""
     values = set()
@@ -192,7 +210,7 @@ def main():
     tree = Tree(root)
     documents = sorted(path for path in tree.files if path in TOP + OTHERS or (path.startswith("docs/") and path.endswith(".md")))
     n_offences = 0
-    found = [*size_offences(tree, documents), *fuzzer_offences(tree), *number_offences(tree)]
+    found = [*size_offences(tree, documents), *fuzzer_offences(tree), *number_offences(tree), *manual_offences(tree)]
     for path in documents:
         deep = path.startswith(DEEP)
         for number, line in prose(read(root, path)):
