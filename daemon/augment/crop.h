@@ -3,13 +3,9 @@
 
 #include "daemon/base/box.h"
 #include "proto/order/philox.h"
+#include "proto/text/step_values.h"
 
 #include <stdint.h>
-
-/* From `from` to `to`, both included. */
-struct range {
-        double from, to;
-};
 
 /* RandomResizedCrop's box: `scale` is the fraction of the picture's area, `ratio` is width divided by height. Makes ten
  * attempts to draw a box that fits, then takes the central crop that comes nearest. torchvision's algorithm in float64,

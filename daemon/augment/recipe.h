@@ -30,15 +30,17 @@
 #include "proto/base/why.h"
 #include "proto/left.h"
 #include "proto/limits.h"
+#include "proto/text/grammar.h"
+#include "proto/text/kinds.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define RECIPE_SIZE_MAX           16384u       /* pixels on a side that may be asked for: above any network's input */
-#define RECIPE_PADDING_MAX        16384u       /* pixels on one side of a picture: sums of 32 steps stay in 32 bits */
-#define RECIPE_RESAMPLED_SIDE_MAX (1u << 20)   /* pixels on a side of a resize's input or output: bounds its tables */
-#define RECIPE_BETWEEN_PIXELS_MAX (1ull << 26) /* pixels between two stages: 192 MiB of a worker's memory */
+#define RECIPE_SIZE_MAX           KIND_SIDE_MAX /* pixels on a side that may be asked for */
+#define RECIPE_PADDING_MAX        16384u        /* pixels on one side of a picture: sums of 32 steps stay in 32 bits */
+#define RECIPE_RESAMPLED_SIDE_MAX (1u << 20)    /* pixels on a side of a resize's input or output: bounds its tables */
+#define RECIPE_BETWEEN_PIXELS_MAX (1ull << 26)  /* pixels between two stages: 192 MiB of a worker's memory */
 
 enum recipe_kind {
         RECIPE_RAW, /* the encoded bytes, untouched: nothing to plan */
@@ -48,11 +50,15 @@ enum recipe_kind {
 struct geometry;
 struct recipe;
 
-/* -EINVAL, with the column (from 1), the wrong word and what was expected; -ENOMEM. */
+/* Steps of a text; `goes_on`: with pictures of this mode which somebody else has made, so that nothing is decoded and
+ * the text does not say the mode; else NULL. -EINVAL, with the column (from 1), the wrong word and what was expected;
+ * -ENOMEM. The grammar is not needed afterwards. */
+int recipe_read(struct grammar *grammar, struct grammar_steps steps, const enum pixel_mode *goes_on,
+                struct recipe **ret_recipe, struct why *why);
+
+/* All of a text. */
 int recipe_parse(const char *text, struct recipe **ret_recipe, struct why *why);
 
-/* The same for steps that go on with pictures of this mode which somebody else has made: nothing is decoded, and the
- * text does not say the mode. */
 int recipe_parse_after(const char *text, enum pixel_mode mode, struct recipe **ret_recipe, struct why *why);
 
 /* Is this word of n characters the name of a step? `decode` and `raw` count as steps. */
@@ -63,9 +69,9 @@ bool recipe_begins(const char *text);
 
 #define RECIPE_MEANT_MAX 160u /* bytes with NUL */
 
-/* What to write for the word at the beginning of the text, which is not a step, but nearly one: "to(float16)" for fp16,
+/* What to write for a word that is not a step, but nearly one: "to(float16)" for fp16,
  * "random_resized_crop(224)" for random-resized-crop. False: nothing is known to be meant. */
-bool recipe_means(const char *word, char ret_text[RECIPE_MEANT_MAX]);
+bool recipe_means(struct grammar_word word, char ret_text[RECIPE_MEANT_MAX]);
 
 /* Takes NULL. */
 void recipe_free(struct recipe *recipe);

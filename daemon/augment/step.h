@@ -1,9 +1,8 @@
 /* augment/step.h: what a step of a pipeline is. Private to this floor.
  *
- * A step is a file steps/NAME.c (a group of steps: groups/NAME.c) with one struct step_type, and a row of table.h. It
- * declares its arguments; arguments.c reads, checks and prints them in the same way for all steps. A step that moves
- * pixels only tells the fold (fold.h) how, and never touches a pixel. A step that changes pixels in place is an
- * operation (operation.h), in a file of its own.
+ * A step is a file steps/NAME.c (a group of steps: groups/NAME.c) with one struct step_type, which the build finds
+ * (proto/text/kinds.h). A step that moves pixels only tells the fold (fold.h) how, and never touches a pixel. A step
+ * that changes pixels in place is an operation (operation.h), in a file of its own.
  *
  * Each step's file says which numbers it draws and in which sequence, so that a test can draw the same numbers and
  * compare with torchvision. The draws depend at most on the arguments and the picture's size (of
@@ -13,40 +12,11 @@
 #include "daemon/augment/crop.h"
 #include "daemon/augment/fold.h"
 #include "daemon/augment/resize/resample.h"
-#include "daemon/augment/table.h"
+#include "proto/text/kinds.h"
+#include "proto/text/step_values.h"
 
 #define ARGUMENTS_MAX 8u
-#define LIST_MAX      31u /* numbers in one argument: left:top:right:bottom; weights of all steps but their group */
-
-enum argument_kind {
-        ARGUMENT_END,        /* after the last argument */
-        ARGUMENT_SIZE,       /* 224 = 224:224, or height:width */
-        ARGUMENT_SIZE_SHORT, /* 224 = the short side, and the width is then 0; or height:width */
-        ARGUMENT_RANGE,      /* from:to */
-        ARGUMENT_AROUND,     /* 0.4 = from center - 0.4 to center + 0.4, not below `minimum`; or from:to */
-        ARGUMENT_NUMBER,
-        ARGUMENT_LIST,   /* numbers with ":" between them, as many as `counts` allows */
-        ARGUMENT_CHOICE, /* one of the names in `choices` */
-        ARGUMENT_STEPS,  /* [STEP, STEP]: the steps of a group, which have no value here */
-};
-
-struct argument {
-        enum argument_kind kind;
-        const char *name;
-        const char *by_default;     /* as text; NULL: must be given */
-        double minimum, maximum;    /* of all numbers, both included */
-        double center;              /* of ARGUMENT_AROUND */
-        const char *const *choices; /* of ARGUMENT_CHOICE */
-        uint32_t n_choices;
-        uint32_t counts;        /* of ARGUMENT_LIST: bit n is set where n numbers are allowed */
-        bool is_whole;          /* of ARGUMENT_LIST: no fractions */
-        bool is_odd;            /* of ARGUMENT_LIST: odd numbers only */
-        bool is_range;          /* of ARGUMENT_LIST: the second number is not below the first */
-        const char *word;       /* of ARGUMENT_LIST: may stand in place of the numbers, of which there are none then */
-        const char *form;       /* of ARGUMENT_LIST, for messages: "N or R:G:B" */
-        const char *other_name; /* that the text may use instead; NULL: none */
-        bool is_optional;       /* if it is not given, its value is all zeroes, and the normal text does not show it */
-};
+#define LIST_MAX      31u /* branches of a group: all steps of a recipe but itself */
 
 /* torchvision's padding and fill, read by padding_of() and border_of(). */
 #define ARGUMENT_PADDING(initial)                                                                                      \
@@ -63,7 +33,7 @@ struct argument {
 /* Of groups (group.h): their steps, the first argument, and how often each branch runs, compared with the others. */
 #define ARGUMENT_INSIDE                                                                                                \
         { ARGUMENT_STEPS, "steps", NULL, .other_name = "transforms" }
-#define ARGUMENT_WEIGHTS(name)                                                                                         \
+#define ARGUMENT_BRANCH_WEIGHTS(name)                                                                                  \
         { ARGUMENT_LIST, name, NULL, 0, 1e6, .counts = ~1u, .form = "W:W", .is_optional = true }
 
 /* The filters of resize/resample.h. */
@@ -72,19 +42,8 @@ struct argument {
 
 struct group;
 
-struct value {
-        uint32_t height, width;
-        struct range range;
-        double number;
-        uint32_t choice; /* index into argument.choices */
-        double list[LIST_MAX];
-        uint32_t n_list;
-};
-
 struct step_type {
-        const char *name;
-        const char *example;                          /* for messages: "random_resized_crop(224)" */
-        struct argument arguments[ARGUMENTS_MAX + 1]; /* positional ones in this sequence */
+        struct kind kind; /* comes first */
 
         const struct group *group; /* which of its steps run; NULL: the step is not a group. Then only the name, the
                                     * example and the arguments are set */
@@ -121,20 +80,18 @@ struct step_type {
         bool (*can_be_left)(const struct value *values, uint32_t *ret_n_operations);
 };
 
-#define ROW(name) extern const struct step_type step_##name;
-STEPS(ROW)
-#undef ROW
+/* All of them: each is the kind of a struct step_type. */
+extern const struct kind_family picture_steps;
+
+/* `raw` and `decode`, which say what is delivered and do nothing to pixels, only as the first step. */
+extern const struct step_type step_raw, step_decode;
+
+/* What people write in place of these and their values: recipe/names.c. */
+extern const struct step_type step_normalize, step_to, step_layout;
 
 /* can_be_left() of steps that are left in any case: with no operations, or one. */
 bool step_leaves_none(const struct value *values, uint32_t *ret_n_operations);
 bool step_leaves_one(const struct value *values, uint32_t *ret_n_operations);
-
-/* Reads one value from `text`; the value ends before any of ",) \t\n" or at the end. Returns the number of bytes read,
- * at least one; -EINVAL with what is allowed. */
-int argument_parse(const struct argument *argument, const char *text, struct value *ret_value, struct why *why);
-
-/* Writes a value in the form that argument_parse() reads: the shortest text that gives the same value. */
-void argument_print(const struct argument *argument, const struct value *value, char *text, size_t size);
 
 struct padding padding_of(const struct value *value);
 struct border border_of(const struct value *fill, const struct value *mode);

@@ -197,6 +197,8 @@ static char *grammar_read_argument(char *at, const char *end, struct grammar_arg
 
 /* ---- steps ----------------------------------------------------------------------------------------------------- */
 
+#define NEXT_IN_BRACKETS "\",\" and the next step of the group, or \"]\""
+
 /* Steps while they are read. */
 struct reading {
         struct grammar *grammar;
@@ -261,9 +263,7 @@ static char *read_step(struct reading *reading, char *at, const char *end, struc
         if (after < end && *after == ',' && (reading->is_inside || step->has_parentheses))
                 return after + 1;
         if (after < end && after == at)
-                return stop(step, at,
-                            reading->is_inside ? "\",\" and the next step of the group, or \"]\""
-                                               : "a blank and the next step, or the end");
+                return stop(step, at, reading->is_inside ? NEXT_IN_BRACKETS : "a blank and the next step, or the end");
         return after;
 }
 
@@ -316,10 +316,13 @@ int grammar_inside(struct grammar *grammar, struct grammar_word value, struct gr
         const char *end = is_closed ? value.at + value.n - 1 : grammar->text + grammar->n;
         int r = read_steps(&reading, at, end);
 
-        if (r == 0 && !is_closed && (reading.n == 0 || reading.steps[reading.n - 1].name.n > 0)) {
-                if (reading.n == reading.n_room && add_room(&reading) < 0)
+        if (r == 0 && !is_closed && reading.n == 0) {
+                if (add_room(&reading) < 0)
                         return -ENOMEM;
-                reading.steps[reading.n++] = (struct grammar_step){ .name = { end, 0 } };
+                reading.steps[reading.n++] = (struct grammar_step){ .name = { end, 0 }, .inside = { end, 0 } };
+        } else if (r == 0 && !is_closed && !reading.steps[reading.n - 1].stop) {
+                reading.steps[reading.n - 1].stop = end;
+                reading.steps[reading.n - 1].expected = NEXT_IN_BRACKETS;
         }
         *ret_steps = (struct grammar_steps){ reading.steps, reading.n };
         return r;

@@ -104,10 +104,10 @@ enum family_numbers {
 enum family_keys {
         FAMILY_ALL_KEYS,
         FAMILY_NOT_THE_FIRST,
-        FAMILY_OF_DEFAULTS, /* those of arguments that have a default */
+        FAMILY_OF_DEFAULTS, /* those of arguments that may be left out */
 };
 
-struct family_word {
+struct kind_word {
         const char *word, *text;
 };
 
@@ -120,12 +120,13 @@ struct kind_family {
         enum family_numbers numbers;
         enum family_keys keys;
         bool writes_parentheses; /* also without arguments */
+        bool hides_first_choice; /* what is optional is not written if it is the first of its choices */
 
         bool takes_any_sequence; /* a value without a key may follow one with a key, and a comma the last one */
 
         /* Arguments that people know from elsewhere and have no use here, up to one without a word: why to leave them
          * out. NULL: there are none. */
-        const struct family_word *left_out;
+        const struct kind_word *left_out;
 
         /* The rest of a sentence about the value of an argument that was refused: what to write, "; ...", or "".
          * `values` are those read before it. NULL: nothing is known. */

@@ -339,7 +339,7 @@ static int refuse_value(const struct values_reader *reader, const struct kind *k
 }
 
 static int refuse_key(const struct values_reader *reader, const struct kind *kind, struct grammar_word key) {
-        const struct family_word *left_out = reader->family->left_out;
+        const struct kind_word *left_out = reader->family->left_out;
         char names[EXPECTED_MAX] = "";
         struct printer printer = { names, sizeof(names), 0 };
         struct nearest nearest;
@@ -498,6 +498,15 @@ static int read_default(const struct values_reader *reader, const struct kind *k
         return 0;
 }
 
+/* Does a bracket of it stay open to the end of the text? */
+static bool is_open(const struct kind *kind, const struct value *values, uint32_t n) {
+        for (uint32_t i = 0; i < n; i++)
+                if (kind->arguments[i].type == ARGUMENT_STEPS && values[i].is_given &&
+                    (values[i].written.n == 1 || values[i].written.at[values[i].written.n - 1] != ']'))
+                        return true;
+        return false;
+}
+
 int values_read(const struct values_reader *reader, const struct kind *kind, const struct grammar_step *step,
                 struct value *ret_values) {
         uint32_t n = kind_n_arguments(kind);
@@ -516,7 +525,7 @@ int values_read(const struct values_reader *reader, const struct kind *kind, con
                 r = values_read_argument(reader, kind, step, &step->arguments[i], was_named, ret_values);
                 was_named |= step->arguments[i].key.n > 0;
         }
-        if (r == 0 && step->stop)
+        if (r == 0 && step->stop && !is_open(kind, ret_values, n)) /* of an open bracket, who reads its steps says it */
                 return grammar_expect(reader->grammar, step->stop, step->expected, reader->why);
         if (r == 0 && step->comma && !reader->family->takes_any_sequence)
                 return grammar_expect(reader->grammar, step->comma, "another argument after \",\"", reader->why);
@@ -618,7 +627,7 @@ static bool has_key(const struct kind_family *family, const struct argument *arg
             argument->type == ARGUMENT_ANYTHING)
                 return false;
         return family->keys == FAMILY_ALL_KEYS || (family->keys == FAMILY_NOT_THE_FIRST && idx > 0) ||
-               (family->keys == FAMILY_OF_DEFAULTS && argument->by_default);
+               (family->keys == FAMILY_OF_DEFAULTS && (argument->by_default || argument->is_optional));
 }
 
 size_t values_print(const struct kind_family *family, const struct kind *kind, const struct value *values,
@@ -631,7 +640,8 @@ size_t values_print(const struct kind_family *family, const struct kind *kind, c
                 const struct argument *argument = &kind->arguments[i];
                 bool has_room;
 
-                if (!values[i].is_set)
+                if (!values[i].is_set || (family->hides_first_choice && argument->is_optional &&
+                                          argument->type == ARGUMENT_CHOICE && values[i].choice == 0))
                         continue;
                 print(&printer, "%s", between);
                 between = ", ";

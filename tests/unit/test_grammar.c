@@ -56,7 +56,7 @@ static const struct kind ANY = {
 };
 static const struct kind BARE = { .name = "bare", .example = "bare" };
 static const struct kind *const KINDS[] = { &ALL, &SPLIT, &MIX, &GROUP, &ANY, &BARE, NULL };
-static const struct family_word LEFT_OUT[] = { { "antialias", "it always is" }, { NULL, NULL } };
+static const struct kind_word LEFT_OUT[] = { { "antialias", "it always is" }, { NULL, NULL } };
 static const struct kind_family PLAIN = {
         .noun = "step", .kinds = KINDS, .keys = FAMILY_NOT_THE_FIRST, .writes_parentheses = true, .left_out = LEFT_OUT
 };

@@ -29,10 +29,11 @@ static const struct group GROUP = {
 };
 
 const struct step_type step_one_of = {
-        .name = "one_of",
-        .example = "one_of([hflip(1), vflip(1)], weights=0.3:0.7, p=0.5)",
-        .arguments = { [INSIDE] = ARGUMENT_INSIDE,
-                       [WEIGHTS] = ARGUMENT_WEIGHTS("weights"),
-                       [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 } },
+        .kind = { .name = "one_of",
+                  .doc = "Does one of its steps, or none.",
+                  .like = "albumentations.OneOf",
+                  .example = "one_of([hflip(1), vflip(1)], weights=0.3:0.7, p=0.5)",
+                  .arguments = ARGUMENTS([INSIDE] = ARGUMENT_INSIDE, [WEIGHTS] = ARGUMENT_BRANCH_WEIGHTS("weights"),
+                                         [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 }) },
         .group = &GROUP,
 };

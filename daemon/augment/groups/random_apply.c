@@ -26,8 +26,11 @@ static const struct group GROUP = {
 };
 
 const struct step_type step_random_apply = {
-        .name = "random_apply",
-        .example = "random_apply([hflip(1), vflip(1)], p=0.3)",
-        .arguments = { [INSIDE] = ARGUMENT_INSIDE, [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 } },
+        .kind = { .name = "random_apply",
+                  .doc = "Does all of its steps, or none of them.",
+                  .like = "torchvision.transforms.v2.RandomApply",
+                  .example = "random_apply([hflip(1), vflip(1)], p=0.3)",
+                  .arguments = ARGUMENTS([INSIDE] = ARGUMENT_INSIDE, [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0,
+                                                                                       1 }) },
         .group = &GROUP,
 };

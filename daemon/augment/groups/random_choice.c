@@ -38,8 +38,10 @@ static const struct group GROUP = {
 };
 
 const struct step_type step_random_choice = {
-        .name = "random_choice",
-        .example = "random_choice([hflip(1), vflip(1)], p=0.3:0.7)",
-        .arguments = { [INSIDE] = ARGUMENT_INSIDE, [WEIGHTS] = ARGUMENT_WEIGHTS("p") },
+        .kind = { .name = "random_choice",
+                  .doc = "Does one of its steps.",
+                  .like = "torchvision.transforms.v2.RandomChoice",
+                  .example = "random_choice([hflip(1), vflip(1)], p=0.3:0.7)",
+                  .arguments = ARGUMENTS([INSIDE] = ARGUMENT_INSIDE, [WEIGHTS] = ARGUMENT_BRANCH_WEIGHTS("p")) },
         .group = &GROUP,
 };

@@ -26,8 +26,10 @@ static const struct group GROUP = {
 };
 
 const struct step_type step_random_order = {
-        .name = "random_order",
-        .example = "random_order([invert(0.1), equalize(0.1)])",
-        .arguments = { [INSIDE] = ARGUMENT_INSIDE },
+        .kind = { .name = "random_order",
+                  .doc = "Does all of its steps, in a random sequence.",
+                  .like = "torchvision.transforms.v2.RandomOrder",
+                  .example = "random_order([invert(0.1), equalize(0.1)])",
+                  .arguments = ARGUMENTS([INSIDE] = ARGUMENT_INSIDE) },
         .group = &GROUP,
 };

@@ -4,10 +4,9 @@
 #include "daemon/augment/group.h"
 #include "daemon/augment/recipe.h"
 #include "daemon/augment/step.h"
-#include "proto/base/step_text.h"
 
-#define VALUE_TEXT_MAX  800u /* bytes: a list of LIST_MAX numbers with 24 characters and a colon each */
-#define NORMAL_TEXT_MAX (DLP_STEPS_MAX * 1400u) /* bytes: one such value, and all else of a step has at most 500 */
+/* Bytes: a list of LIST_MAX numbers with 24 characters and a colon each, and all else of a step has at most 500. */
+#define NORMAL_TEXT_MAX (DLP_STEPS_MAX * 1400u)
 
 struct step {
         const struct step_type *type;
@@ -35,7 +34,20 @@ struct recipe {
         bool has_left_operations;
         uint32_t idx_left; /* steps from this one on are left; without has_left_operations: none is */
         char text[NORMAL_TEXT_MAX];
+        _Alignas(8) uint8_t store[VALUE_STORE_BYTES(DLP_PIPELINE_MAX, DLP_STEPS_MAX)]; /* of the steps' values */
 };
+
+/* The arguments of `decode`. */
+enum {
+        DECODE_MAX_PIXELS,
+        DECODE_EXIF,
+        DECODE_MODE,
+        DECODE_MASK,
+        DECODE_BANDS,
+};
+
+/* What they say, for the recipe. -EINVAL: they exclude each other. */
+int step_decode_read(struct recipe *recipe, const struct value *values, struct why *why);
 
 /* The types that masks may have, `decode(mask=uint16)`. */
 #define N_MASK_DTYPES 4u
@@ -46,9 +58,6 @@ bool step_touches_pixels(const struct step_type *type);
 
 /* The branches of a group: where in recipe->steps each begins and where it ends, up to LIST_MAX. Returns how many. */
 uint32_t group_branches(const struct recipe *recipe, uint32_t idx_group, uint32_t *ret_begins, uint32_t *ret_ends);
-
-/* Reads the brackets of a group and the steps in them. -EINVAL. */
-int read_inside(struct step_text *reader, const struct step_type *type, struct recipe *recipe);
 
 /* Writes the normal text. */
 void print_recipe(struct recipe *recipe);

@@ -1,57 +1,39 @@
 /* augment/recipe/print.c: a recipe in its one normal spelling. */
 #include "daemon/augment/recipe/body.h"
-#include "daemon/augment/recipe/read_arguments.h"
 #include "proto/base/cleanup.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-static bool is_left_out(const struct argument *argument, const struct value *value) {
-        return argument->is_optional && value->height == 0 && value->n_list == 0 && value->choice == 0;
-}
+/* A step whose brackets are printed. */
+struct printing {
+        const struct recipe *recipe;
+        uint32_t idx;
+};
 
-static size_t print_print_steps(const struct recipe *recipe, uint32_t begin, uint32_t end, const char *between,
-                                char *text, size_t size);
+static size_t recipe_print_steps(const struct recipe *recipe, uint32_t begin, uint32_t end, const char *between,
+                                 char *text, size_t size);
 
-static size_t print_print_argument(const struct recipe *recipe, uint32_t idx, unsigned idx_argument, char *text,
-                                   size_t size) {
-        const struct step *step = &recipe->steps[idx];
-        const struct argument *argument = &step->type->arguments[idx_argument];
-        char value[VALUE_TEXT_MAX];
-        size_t n = 0;
+static size_t print_inside(const void *userdata, char *text, size_t size) {
+        const struct printing *group = userdata;
+        uint32_t begin = group->idx + 1;
 
-        if (argument->kind == ARGUMENT_STEPS) {
-                n += (size_t)snprintf(text, size, "[");
-                n += print_print_steps(recipe, idx + 1, idx + 1 + step->n_inside, ", ", text + n, size - n);
-                n += (size_t)snprintf(text + n, size - n, "]");
-                return n;
-        }
-        if (is_left_out(argument, &step->values[idx_argument]))
-                return 0;
-        argument_print(argument, &step->values[idx_argument], value, sizeof(value));
-        if (idx_argument == 0)
-                return (size_t)snprintf(text, size, "%s", value);
-        return (size_t)snprintf(text, size, ", %s=%s", argument->name, value);
-}
-
-static size_t print_print_step(const struct recipe *recipe, uint32_t idx, char *text, size_t size) {
-        const struct step_type *type = recipe->steps[idx].type;
-        size_t n = (size_t)snprintf(text, size, "%s(", type->name);
-
-        for (unsigned i = 0; i < count_arguments(type); i++)
-                n += print_print_argument(recipe, idx, i, text + n, size - n);
-        return n + (size_t)snprintf(text + n, size - n, ")");
+        return recipe_print_steps(group->recipe, begin, begin + group->recipe->steps[group->idx].n_inside, ", ", text,
+                                  size);
 }
 
 /* Those inside of a group are printed with it. */
-static size_t print_print_steps(const struct recipe *recipe, uint32_t begin, uint32_t end, const char *between,
-                                char *text, size_t size) {
+static size_t recipe_print_steps(const struct recipe *recipe, uint32_t begin, uint32_t end, const char *between,
+                                 char *text, size_t size) {
         size_t n = 0;
 
         for (uint32_t i = begin; i < end; i += 1 + recipe->steps[i].n_inside) {
+                const struct printing group = { recipe, i };
+
                 n += (size_t)snprintf(text + n, size - n, "%s", i > begin ? between : "");
-                n += print_print_step(recipe, i, text + n, size - n);
+                n += values_print(&picture_steps, &recipe->steps[i].type->kind, recipe->steps[i].values, print_inside,
+                                  &group, text + n, size - n);
         }
         return n;
 }
@@ -84,5 +66,5 @@ void print_recipe(struct recipe *recipe) {
 
         if (n == 0 && recipe->n_steps == 0)
                 strcpy(recipe->text, recipe->kind == RECIPE_RAW ? "raw" : "decode");
-        print_print_steps(recipe, 0, recipe->n_steps, " ", recipe->text + n, sizeof(recipe->text) - n);
+        recipe_print_steps(recipe, 0, recipe->n_steps, " ", recipe->text + n, sizeof(recipe->text) - n);
 }

@@ -18,7 +18,7 @@ struct walk {
 static void add_work(struct recipe_work *work, const struct step *step, const struct size *size) {
         work->n_pixels += (uint64_t)size->height * size->width;
         if (work->n_pixels > work->most && !work->passing)
-                work->passing = step->type->name;
+                work->passing = step->type->kind.name;
 }
 
 static struct size through_steps(const struct walk *walk, uint32_t begin, uint32_t end, struct size size);

@@ -28,9 +28,11 @@ static void output(const struct value *values, uint32_t *height, uint32_t *width
 }
 
 const struct step_type step_center_crop = {
-        .name = "center_crop",
-        .example = "center_crop(224)",
-        .arguments = { [SIZE] = { ARGUMENT_SIZE, "size", NULL } },
+        .kind = { .name = "center_crop",
+                  .doc = "Crops the middle; what is smaller is padded with black.",
+                  .like = "torchvision.transforms.v2.CenterCrop",
+                  .example = "center_crop(224)",
+                  .arguments = ARGUMENTS([SIZE] = { ARGUMENT_SIZE, "size", NULL }) },
         .plan = plan,
         .output = output,
 };

@@ -12,9 +12,12 @@ static int plan(const struct value *values, struct dlp_philox *philox, struct fo
 }
 
 const struct step_type step_hflip = {
-        .name = "hflip",
-        .example = "hflip(0.5)",
-        .arguments = { [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 } },
+        .kind = { .name = "hflip",
+                  .other_names = "RandomHorizontalFlip HorizontalFlip",
+                  .doc = "Mirrors left to right.",
+                  .like = "torchvision.transforms.v2.RandomHorizontalFlip",
+                  .example = "hflip(0.5)",
+                  .arguments = ARGUMENTS([PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 }) },
         .plan = plan,
         .can_be_left = step_leaves_none,
 };

@@ -43,11 +43,13 @@ static int convert(const struct value *values, struct conversion *conversion, st
 }
 
 const struct step_type step_normalize = {
-        .name = "normalize",
-        .example = "normalize(mean=0.485:0.456:0.406, std=0.229:0.224:0.225)",
-        .arguments = {
-                [MEAN] = { ARGUMENT_LIST, "mean", NULL, -1e6, 1e6, .counts = COUNTS, .form = FORM },
-                [STD] = { ARGUMENT_LIST, "std", NULL, 1e-6, 1e6, .counts = COUNTS, .form = FORM },
-        },
+        .kind = { .name = "normalize",
+                  .doc = "Subtracts a mean from each channel and divides by a deviation.",
+                  .like = "torchvision.transforms.v2.Normalize",
+                  .example = "normalize(mean=0.485:0.456:0.406, std=0.229:0.224:0.225)",
+                  .arguments = ARGUMENTS([MEAN] = { ARGUMENT_LIST, "mean", NULL, -1e6, 1e6, .counts = COUNTS,
+                                                    .form = FORM },
+                                         [STD] = { ARGUMENT_LIST, "std", NULL, 1e-6, 1e6, .counts = COUNTS,
+                                                   .form = FORM }) },
         .convert = convert,
 };

@@ -66,13 +66,12 @@ static int convert(const struct value *values, struct conversion *conversion, st
 }
 
 const struct step_type step_pad = {
-        .name = "pad",
-        .example = "pad(4)",
-        .arguments = {
-                [PADDING] = ARGUMENT_PADDING(NULL),
-                [FILL] = ARGUMENT_FILL,
-                [PADDING_MODE] = ARGUMENT_PADDING_MODE,
-        },
+        .kind = { .name = "pad",
+                  .doc = "Adds a border.",
+                  .like = "torchvision.transforms.v2.Pad",
+                  .example = "pad(4)",
+                  .arguments = ARGUMENTS([PADDING] = ARGUMENT_PADDING(NULL), [FILL] = ARGUMENT_FILL,
+                                         [PADDING_MODE] = ARGUMENT_PADDING_MODE) },
         .plan = plan,
         .output = output,
         .bound = output,

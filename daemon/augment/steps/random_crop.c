@@ -13,8 +13,6 @@ enum {
         PADDING_MODE
 };
 
-static const char *const SWITCH_NAMES[] = { "false", "true" };
-
 /* First adds the padding that was asked for. Then, if the picture is still too small, pads both sides: first the width,
  * then the height. */
 static int random_crop_pad(const struct value *values, struct fold *fold, struct why *why) {
@@ -62,15 +60,13 @@ static int convert(const struct value *values, struct conversion *conversion, st
 }
 
 const struct step_type step_random_crop = {
-        .name = "random_crop",
-        .example = "random_crop(32, padding=4)",
-        .arguments = {
-                [SIZE] = { ARGUMENT_SIZE, "size", NULL },
-                [PADDING] = ARGUMENT_PADDING("0"),
-                [PAD_IF_NEEDED] = { ARGUMENT_CHOICE, "pad_if_needed", "false", .choices = SWITCH_NAMES, .n_choices = 2 },
-                [FILL] = ARGUMENT_FILL,
-                [PADDING_MODE] = ARGUMENT_PADDING_MODE,
-        },
+        .kind = { .name = "random_crop",
+                  .doc = "Crops a random part of one size, after padding.",
+                  .like = "torchvision.transforms.v2.RandomCrop",
+                  .example = "random_crop(32, padding=4)",
+                  .arguments = ARGUMENTS([SIZE] = { ARGUMENT_SIZE, "size", NULL }, [PADDING] = ARGUMENT_PADDING("0"),
+                                         [PAD_IF_NEEDED] = { ARGUMENT_FLAG, "pad_if_needed", "false" },
+                                         [FILL] = ARGUMENT_FILL, [PADDING_MODE] = ARGUMENT_PADDING_MODE) },
         .plan = plan,
         .output = output,
         .convert = convert,

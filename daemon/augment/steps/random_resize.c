@@ -37,13 +37,13 @@ static int convert(const struct value *values, struct conversion *conversion, st
         { ARGUMENT_LIST, name, NULL, 1, RECIPE_SIZE_MAX, .counts = 1u << 1, .is_whole = true, .form = "N" }
 
 const struct step_type step_random_resize = {
-        .name = "random_resize",
-        .example = "random_resize(256, 480)",
-        .arguments = {
-                [MIN_SIZE] = ARGUMENT_PIXELS("min_size"),
-                [MAX_SIZE] = ARGUMENT_PIXELS("max_size"),
-                [INTERPOLATION] = ARGUMENT_INTERPOLATION,
-        },
+        .kind = { .name = "random_resize",
+                  .doc = "Resizes so that the short side has a random size.",
+                  .like = "torchvision.transforms.v2.RandomResize",
+                  .example = "random_resize(256, 480)",
+                  .arguments =
+                          ARGUMENTS([MIN_SIZE] = ARGUMENT_PIXELS("min_size"), [MAX_SIZE] = ARGUMENT_PIXELS("max_size"),
+                                    [INTERPOLATION] = ARGUMENT_INTERPOLATION) },
         .plan = plan,
         .output = output,
         .convert = convert,

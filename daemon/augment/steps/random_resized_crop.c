@@ -31,14 +31,14 @@ static int convert(const struct value *values, struct conversion *conversion, st
 }
 
 const struct step_type step_random_resized_crop = {
-        .name = "random_resized_crop",
-        .example = "random_resized_crop(224)",
-        .arguments = {
-                [SIZE] = { ARGUMENT_SIZE, "size", NULL },
-                [SCALE] = { ARGUMENT_RANGE, "scale", "0.08:1", 0, 100 },
-                [RATIO] = { ARGUMENT_RANGE, "ratio", "0.75:1.3333333333333333", 0.001, 1000 },
-                [INTERPOLATION] = ARGUMENT_INTERPOLATION,
-        },
+        .kind = { .name = "random_resized_crop",
+                  .doc = "Crops a random part, of random size and shape, and resizes it.",
+                  .like = "torchvision.transforms.v2.RandomResizedCrop",
+                  .example = "random_resized_crop(224)",
+                  .arguments = ARGUMENTS([SIZE] = { ARGUMENT_SIZE, "size", NULL },
+                                         [SCALE] = { ARGUMENT_RANGE, "scale", "0.08:1", 0, 100 },
+                                         [RATIO] = { ARGUMENT_RANGE, "ratio", "0.75:1.3333333333333333", 0.001, 1000 },
+                                         [INTERPOLATION] = ARGUMENT_INTERPOLATION) },
         .plan = plan,
         .output = output,
         .convert = convert,

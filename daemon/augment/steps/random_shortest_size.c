@@ -50,13 +50,13 @@ static int convert(const struct value *values, struct conversion *conversion, st
         }
 
 const struct step_type step_random_shortest_size = {
-        .name = "random_shortest_size",
-        .example = "random_shortest_size(480:512:544, max_size=1333)",
-        .arguments = {
-                [MIN_SIZE] = ARGUMENT_PIXELS("min_size", ~1u, "N or N:N", false),
-                [MAX_SIZE] = ARGUMENT_PIXELS("max_size", 1u << 1, "N", true),
-                [INTERPOLATION] = ARGUMENT_INTERPOLATION,
-        },
+        .kind = { .name = "random_shortest_size",
+                  .doc = "Resizes so that the short side has one of some sizes.",
+                  .like = "torchvision.transforms.v2.RandomShortestSize",
+                  .example = "random_shortest_size(480:512:544, max_size=1333)",
+                  .arguments = ARGUMENTS([MIN_SIZE] = ARGUMENT_PIXELS("min_size", ~1u, "N or N:N", false),
+                                         [MAX_SIZE] = ARGUMENT_PIXELS("max_size", 1u << 1, "N", true),
+                                         [INTERPOLATION] = ARGUMENT_INTERPOLATION) },
         .plan = plan,
         .output = output,
         .bound = bound,

@@ -65,13 +65,13 @@ static int convert(const struct value *values, struct conversion *conversion, st
 }
 
 const struct step_type step_random_zoom_out = {
-        .name = "random_zoom_out",
-        .example = "random_zoom_out(side_range=1:4, p=0.5)",
-        .arguments = {
-                [FILL] = ARGUMENT_FILL,
-                [SIDE_RANGE] = { ARGUMENT_RANGE, "side_range", "1:4", 1, SIDE_MAX },
-                [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 },
-        },
+        .kind = { .name = "random_zoom_out",
+                  .doc = "Puts the picture somewhere on a larger canvas.",
+                  .like = "torchvision.transforms.v2.RandomZoomOut",
+                  .example = "random_zoom_out(side_range=1:4, p=0.5)",
+                  .arguments = ARGUMENTS([FILL] = ARGUMENT_FILL,
+                                         [SIDE_RANGE] = { ARGUMENT_RANGE, "side_range", "1:4", 1, SIDE_MAX },
+                                         [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 }) },
         .plan = plan,
         .output = output,
         .bound = bound,

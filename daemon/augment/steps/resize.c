@@ -83,14 +83,15 @@ static int convert(const struct value *values, struct conversion *conversion, st
 }
 
 const struct step_type step_resize = {
-        .name = "resize",
-        .example = "resize(256)",
-        .arguments = {
-                [SIZE] = { ARGUMENT_SIZE_SHORT, "size", .other_name = "short" },
-                [INTERPOLATION] = ARGUMENT_INTERPOLATION,
-                [MAX] = { ARGUMENT_LIST, "max", .minimum = 1, .maximum = RECIPE_SIZE_MAX, .counts = 1u << 1,
-                          .is_whole = true, .form = "N", .other_name = "max_size", .is_optional = true },
-        },
+        .kind = { .name = "resize",
+                  .doc = "Resizes to a size, or so that the short side has it.",
+                  .like = "torchvision.transforms.v2.Resize",
+                  .example = "resize(256)",
+                  .arguments = ARGUMENTS([SIZE] = { ARGUMENT_SIZE_SHORT, "size", .other_name = "short" },
+                                         [INTERPOLATION] = ARGUMENT_INTERPOLATION,
+                                         [MAX] = { ARGUMENT_LIST, "max", .minimum = 1, .maximum = RECIPE_SIZE_MAX,
+                                                   .counts = 1u << 1, .is_whole = true, .form = "N",
+                                                   .other_name = "max_size", .is_optional = true }) },
         .plan = plan,
         .output = output,
         .bound = bound,

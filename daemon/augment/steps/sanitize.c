@@ -16,10 +16,14 @@ static int plan(const struct value *values, struct dlp_philox *philox, struct fo
 }
 
 const struct step_type step_sanitize = {
-        .name = "sanitize",
-        .example = "sanitize(min_size=1, min_area=1)",
-        .arguments = { [MIN_SIZE] = { ARGUMENT_NUMBER, "min_size", "1", 0, RECIPE_SIZE_MAX },
-                       [MIN_AREA] = { ARGUMENT_NUMBER, "min_area", "1", 0, (double)RECIPE_SIZE_MAX *RECIPE_SIZE_MAX } },
+        .kind = { .name = "sanitize",
+                  .other_names = "SanitizeBoundingBoxes",
+                  .doc = "Drops boxes that are too small or lie outside.",
+                  .like = "torchvision.transforms.v2.SanitizeBoundingBoxes",
+                  .example = "sanitize(min_size=1, min_area=1)",
+                  .arguments = ARGUMENTS([MIN_SIZE] = { ARGUMENT_NUMBER, "min_size", "1", 0, RECIPE_SIZE_MAX },
+                                         [MIN_AREA] = { ARGUMENT_NUMBER, "min_area", "1", 0,
+                                                        (double)RECIPE_SIZE_MAX *RECIPE_SIZE_MAX }) },
         .plan = plan,
         .drops_boxes = true,
         .can_be_left = step_leaves_none, /* there is nothing to do to the picture */

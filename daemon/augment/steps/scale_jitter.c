@@ -51,13 +51,13 @@ static int convert(const struct value *values, struct conversion *conversion, st
 }
 
 const struct step_type step_scale_jitter = {
-        .name = "scale_jitter",
-        .example = "scale_jitter(1024, scale_range=0.1:2)",
-        .arguments = {
-                [TARGET_SIZE] = { ARGUMENT_SIZE, "target_size", NULL },
-                [SCALE_RANGE] = { ARGUMENT_RANGE, "scale_range", "0.1:2", 0, SCALE_MAX },
-                [INTERPOLATION] = ARGUMENT_INTERPOLATION,
-        },
+        .kind = { .name = "scale_jitter",
+                  .doc = "Resizes by a random factor of what fits a target.",
+                  .like = "torchvision.transforms.v2.ScaleJitter",
+                  .example = "scale_jitter(1024, scale_range=0.1:2)",
+                  .arguments = ARGUMENTS([TARGET_SIZE] = { ARGUMENT_SIZE, "target_size", NULL },
+                                         [SCALE_RANGE] = { ARGUMENT_RANGE, "scale_range", "0.1:2", 0, SCALE_MAX },
+                                         [INTERPOLATION] = ARGUMENT_INTERPOLATION) },
         .plan = plan,
         .output = output,
         .bound = bound,

@@ -27,8 +27,10 @@ static int convert(const struct value *values, struct conversion *conversion, st
 }
 
 const struct step_type step_layout = {
-        .name = "layout",
-        .example = "layout(nchw)",
-        .arguments = { [ORDER] = { ARGUMENT_CHOICE, "order", NULL, .choices = ORDER_NAMES, .n_choices = N_ORDERS } },
+        .kind = { .name = "layout",
+                  .doc = "Puts the channels first (nchw) or last (nhwc).",
+                  .example = "layout(nchw)",
+                  .arguments = ARGUMENTS([ORDER] = { ARGUMENT_CHOICE, "order", NULL, .choices = ORDER_NAMES,
+                                                     .n_choices = N_ORDERS }) },
         .convert = convert,
 };

@@ -34,10 +34,14 @@ static int convert(const struct value *values, struct conversion *conversion, st
 }
 
 const struct step_type step_to = {
-        .name = "to",
-        .example = "to(float32)",
-        .arguments = { [DTYPE] = { ARGUMENT_CHOICE, "dtype", NULL, .choices = DTYPE_NAMES, .n_choices = 4 },
-                       [SCALE] = { ARGUMENT_CHOICE, "scale", NULL, .choices = SCALE_NAMES, .n_choices = 2,
-                                   .is_optional = true } },
+        .kind = { .name = "to",
+                  .other_names = "ToDtype ConvertImageDtype",
+                  .doc = "Sets the type of the numbers; floats are level / 255.",
+                  .like = "torchvision.transforms.v2.ToDtype",
+                  .example = "to(float32)",
+                  .arguments = ARGUMENTS([DTYPE] = { ARGUMENT_CHOICE, "dtype", NULL, .choices = DTYPE_NAMES,
+                                                     .n_choices = 4 },
+                                         [SCALE] = { ARGUMENT_CHOICE, "scale", NULL, .choices = SCALE_NAMES,
+                                                     .n_choices = 2, .is_optional = true }) },
         .convert = convert,
 };

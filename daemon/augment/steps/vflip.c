@@ -12,9 +12,12 @@ static int plan(const struct value *values, struct dlp_philox *philox, struct fo
 }
 
 const struct step_type step_vflip = {
-        .name = "vflip",
-        .example = "vflip(0.5)",
-        .arguments = { [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 } },
+        .kind = { .name = "vflip",
+                  .other_names = "RandomVerticalFlip VerticalFlip",
+                  .doc = "Mirrors top to bottom.",
+                  .like = "torchvision.transforms.v2.RandomVerticalFlip",
+                  .example = "vflip(0.5)",
+                  .arguments = ARGUMENTS([PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 }) },
         .plan = plan,
         .can_be_left = step_leaves_none,
 };

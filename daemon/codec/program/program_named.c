@@ -51,7 +51,7 @@ static int find_named(const struct source *source, struct step_text *reader, siz
                 return why_set(reader->why, -ENOTSUP, "pipeline, column %zu: field \"%.*s\" cannot be served: %s",
                                step_text_column(reader, reader->at), word_shown(n_word), reader->at, reason);
         list_fields(&source->schema, false, names, sizeof(names));
-        if (recipe_means(reader->at, meant))
+        if (recipe_means((struct grammar_word){ reader->at, n_word }, meant))
                 return why_set(reader->why, -EINVAL,
                                "pipeline, column %zu: \"%.*s\" is neither a step nor a field of the dataset, whose "
                                "fields are %s; the step is written as in %s",

@@ -12,9 +12,11 @@ static int plan(const struct value *values, struct dlp_philox *philox, struct fo
 }
 
 const struct step_type step_five_crop = {
-        .name = "five_crop",
-        .example = "five_crop(224)",
-        .arguments = { [SIZE] = { ARGUMENT_SIZE, "size", NULL } },
+        .kind = { .name = "five_crop",
+                  .doc = "Makes five pictures of each: its corners and its middle.",
+                  .like = "torchvision.transforms.v2.FiveCrop",
+                  .example = "five_crop(224)",
+                  .arguments = ARGUMENTS([SIZE] = { ARGUMENT_SIZE, "size", NULL }) },
         .plan = plan,
         .output = corners_output,
         .n_views = N_CORNERS,

@@ -2,8 +2,6 @@
  * 9 the same of the mirrored picture. Draws nothing. */
 #include "daemon/augment/steps/crops/corners.h"
 
-static const char *const SWITCH_NAMES[] = { "false", "true" };
-
 enum {
         SIZE,
         VERTICAL_FLIP
@@ -19,13 +17,13 @@ static int plan(const struct value *values, struct dlp_philox *philox, struct fo
 }
 
 const struct step_type step_ten_crop = {
-        .name = "ten_crop",
-        .example = "ten_crop(224)",
-        .arguments = {
-                [SIZE] = { ARGUMENT_SIZE, "size", NULL },
-                [VERTICAL_FLIP] = { ARGUMENT_CHOICE, "vertical_flip", "false", .choices = SWITCH_NAMES,
-                                    .n_choices = 2 },
-        },
+        .kind = { .name = "ten_crop",
+                  .doc = "Makes ten pictures of each: those of five_crop, and the same of its mirror image.",
+                  .like = "torchvision.transforms.v2.TenCrop",
+                  .example = "ten_crop(224)",
+                  .arguments = ARGUMENTS([SIZE] = { ARGUMENT_SIZE, "size", NULL }, [VERTICAL_FLIP] = { ARGUMENT_FLAG,
+                                                                                                       "vertical_flip",
+                                                                                                       "false" }) },
         .plan = plan,
         .output = corners_output,
         .n_views = 2 * N_CORNERS,

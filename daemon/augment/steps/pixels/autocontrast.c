@@ -13,9 +13,12 @@ static int plan(const struct value *values, struct dlp_philox *philox, struct fo
 }
 
 const struct step_type step_autocontrast = {
-        .name = "autocontrast",
-        .example = "autocontrast(0.5)",
-        .arguments = { [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 } },
+        .kind = { .name = "autocontrast",
+                  .other_names = "RandomAutocontrast",
+                  .doc = "Stretches the levels of each channel to the whole range.",
+                  .like = "torchvision.transforms.v2.RandomAutocontrast",
+                  .example = "autocontrast(0.5)",
+                  .arguments = ARGUMENTS([PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 }) },
         .plan = plan,
         .convert = levels_check,
 };

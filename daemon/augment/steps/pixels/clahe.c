@@ -12,11 +12,11 @@ static int plan(const struct value *values, struct dlp_philox *philox, struct fo
         struct operation operation = { .type = &operation_clahe };
         bool happens = step_happens(&values[PROBABILITY], philox);
         struct value limit = values[CLIP_LIMIT];
+        const double up_to[] = { 1, limit.list[0] };
 
         (void)why;
         if (limit.n_list == 1) { /* the largest one */
-                limit.list[1] = limit.list[0];
-                limit.list[0] = 1;
+                limit.list = up_to;
                 limit.n_list = 2;
         }
         operation.amount = number_between(&limit, philox);
@@ -28,15 +28,17 @@ static int plan(const struct value *values, struct dlp_philox *philox, struct fo
 }
 
 const struct step_type step_clahe = {
-        .name = "clahe",
-        .example = "clahe(4)",
-        .arguments = {
-                [CLIP_LIMIT] = { ARGUMENT_LIST, "clip_limit", "4", 1, 10000, .counts = 1u << 1 | 1u << 2,
-                                 .is_range = true, .form = "TO or FROM:TO" },
-                [TILE_GRID_SIZE] = { ARGUMENT_LIST, "tile_grid_size", "8", 1, 64, .counts = 1u << 1 | 1u << 2,
-                                     .is_whole = true, .form = "N or WIDTH:HEIGHT" },
-                [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 },
-        },
+        .kind = { .name = "clahe",
+                  .doc = "Equalizes the contrast of each tile of the picture, up to a limit.",
+                  .like = "albumentations.CLAHE",
+                  .example = "clahe(4)",
+                  .arguments = ARGUMENTS([CLIP_LIMIT] = { ARGUMENT_LIST, "clip_limit", "4", 1, 10000,
+                                                          .counts = 1u << 1 | 1u << 2, .is_range = true,
+                                                          .form = "TO or FROM:TO" },
+                                         [TILE_GRID_SIZE] = { ARGUMENT_LIST, "tile_grid_size", "8", 1, 64,
+                                                              .counts = 1u << 1 | 1u << 2, .is_whole = true,
+                                                              .form = "N or WIDTH:HEIGHT" },
+                                         [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 }) },
         .plan = plan,
         .convert = levels_check,
 };

@@ -77,14 +77,14 @@ static int convert(const struct value *values, struct conversion *conversion, st
 }
 
 const struct step_type step_color_jitter = {
-        .name = "color_jitter",
-        .example = "color_jitter(0.4, 0.4, 0.4)",
-        .arguments = {
-                [BRIGHTNESS] = { ARGUMENT_AROUND, "brightness", "0", 0, 1000, .center = 1 },
-                [CONTRAST] = { ARGUMENT_AROUND, "contrast", "0", 0, 1000, .center = 1 },
-                [SATURATION] = { ARGUMENT_AROUND, "saturation", "0", 0, 1000, .center = 1 },
-                [HUE] = { ARGUMENT_AROUND, "hue", "0", -0.5, 0.5, .center = 0 },
-        },
+        .kind = { .name = "color_jitter",
+                  .doc = "Changes brightness, contrast, saturation and hue by random amounts, in a random sequence.",
+                  .like = "torchvision.transforms.v2.ColorJitter",
+                  .example = "color_jitter(0.4, 0.4, 0.4)",
+                  .arguments = ARGUMENTS([BRIGHTNESS] = { ARGUMENT_AROUND, "brightness", "0", 0, 1000, .center = 1 },
+                                         [CONTRAST] = { ARGUMENT_AROUND, "contrast", "0", 0, 1000, .center = 1 },
+                                         [SATURATION] = { ARGUMENT_AROUND, "saturation", "0", 0, 1000, .center = 1 },
+                                         [HUE] = { ARGUMENT_AROUND, "hue", "0", -0.5, 0.5, .center = 0 }) },
         .plan = plan,
         .convert = convert,
         .can_be_left = can_be_left,

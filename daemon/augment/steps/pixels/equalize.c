@@ -13,9 +13,12 @@ static int plan(const struct value *values, struct dlp_philox *philox, struct fo
 }
 
 const struct step_type step_equalize = {
-        .name = "equalize",
-        .example = "equalize(0.5)",
-        .arguments = { [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 } },
+        .kind = { .name = "equalize",
+                  .other_names = "RandomEqualize",
+                  .doc = "Makes all levels about as frequent.",
+                  .like = "torchvision.transforms.v2.RandomEqualize",
+                  .example = "equalize(0.5)",
+                  .arguments = ARGUMENTS([PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 }) },
         .plan = plan,
         .convert = levels_check,
 };

@@ -94,16 +94,17 @@ static int convert(const struct value *values, struct conversion *conversion, st
 }
 
 const struct step_type step_erasing = {
-        .name = "erasing",
-        .example = "erasing(0.25)",
-        .arguments = {
-                [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 },
-                [SCALE] = { ARGUMENT_RANGE, "scale", "0.02:0.33", 0, 1 },
-                [RATIO] = { ARGUMENT_RANGE, "ratio", "0.3:3.3", 0.001, 1000 },
-                [VALUE] = { ARGUMENT_LIST, "value", "0", -100000, 100000,
-                            .counts = 1u << 1 | 1u << 2 | 1u << 3 | 1u << 4, .form = "N or one for each channel",
-                            .word = "random" },
-        },
+        .kind = { .name = "erasing",
+                  .other_names = "RandomErasing",
+                  .doc = "Fills a random box with a value or with noise.",
+                  .like = "torchvision.transforms.v2.RandomErasing",
+                  .example = "erasing(0.25)",
+                  .arguments = ARGUMENTS([PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 },
+                                         [SCALE] = { ARGUMENT_RANGE, "scale", "0.02:0.33", 0, 1 },
+                                         [RATIO] = { ARGUMENT_RANGE, "ratio", "0.3:3.3", 0.001, 1000 },
+                                         [VALUE] = { ARGUMENT_LIST, "value", "0", -100000, 100000,
+                                                     .counts = 1u << 1 | 1u << 2 | 1u << 3 | 1u << 4,
+                                                     .form = "N or one for each channel", .word = "random" }) },
         .plan = plan,
         .convert = convert,
         .may_follow_form = true,

@@ -26,14 +26,16 @@ static int plan(const struct value *values, struct dlp_philox *philox, struct fo
 }
 
 const struct step_type step_gaussian_blur = {
-        .name = "gaussian_blur",
-        .example = "gaussian_blur(23, sigma=0.1:2)",
-        .arguments = {
-                [KERNEL_SIZE] = { ARGUMENT_LIST, "kernel_size", NULL, 1, BLUR_KERNEL_MAX,
-                                  .counts = 1u << 1 | 1u << 2, .is_odd = true, .form = "N or WIDTH:HEIGHT" },
-                [SIGMA] = { ARGUMENT_LIST, "sigma", "0.1:2", 0.001, 1000, .counts = 1u << 1 | 1u << 2,
-                            .is_range = true, .form = "N or FROM:TO" },
-        },
+        .kind = { .name = "gaussian_blur",
+                  .doc = "Blurs, by a random amount.",
+                  .like = "torchvision.transforms.v2.GaussianBlur",
+                  .example = "gaussian_blur(23, sigma=0.1:2)",
+                  .arguments = ARGUMENTS([KERNEL_SIZE] = { ARGUMENT_LIST, "kernel_size", NULL, 1, BLUR_KERNEL_MAX,
+                                                           .counts = 1u << 1 | 1u << 2, .is_odd = true,
+                                                           .form = "N or WIDTH:HEIGHT" },
+                                         [SIGMA] = { ARGUMENT_LIST, "sigma", "0.1:2", 0.001, 1000,
+                                                     .counts = 1u << 1 | 1u << 2, .is_range = true,
+                                                     .form = "N or FROM:TO" }) },
         .plan = plan,
         .convert = levels_check,
 };

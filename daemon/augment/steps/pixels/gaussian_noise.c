@@ -9,8 +9,6 @@ enum {
         CLIP
 };
 
-static const char *const CLIP_NAMES[] = { "false", "true" };
-
 static int plan(const struct value *values, struct dlp_philox *philox, struct fold *fold, struct why *why) {
         (void)why;
         fold_operate(fold, &(struct operation){ .type = &operation_gaussian_noise,
@@ -22,13 +20,13 @@ static int plan(const struct value *values, struct dlp_philox *philox, struct fo
 }
 
 const struct step_type step_gaussian_noise = {
-        .name = "gaussian_noise",
-        .example = "gaussian_noise(0, sigma=0.1)",
-        .arguments = {
-                [MEAN] = { ARGUMENT_NUMBER, "mean", "0", -1, 1 },
-                [SIGMA] = { ARGUMENT_NUMBER, "sigma", "0.1", 0, 10 },
-                [CLIP] = { ARGUMENT_CHOICE, "clip", "true", .choices = CLIP_NAMES, .n_choices = 2 },
-        },
+        .kind = { .name = "gaussian_noise",
+                  .doc = "Adds normally distributed noise.",
+                  .like = "torchvision.transforms.v2.GaussianNoise",
+                  .example = "gaussian_noise(0, sigma=0.1)",
+                  .arguments = ARGUMENTS([MEAN] = { ARGUMENT_NUMBER, "mean", "0", -1, 1 },
+                                         [SIGMA] = { ARGUMENT_NUMBER, "sigma", "0.1", 0, 10 },
+                                         [CLIP] = { ARGUMENT_FLAG, "clip", "true" }) },
         .plan = plan,
         .convert = levels_check,
 };

@@ -45,12 +45,12 @@ static bool can_be_left(const struct value *values, uint32_t *ret_n_operations) 
 }
 
 const struct step_type step_grayscale = {
-        .name = "grayscale",
-        .example = "grayscale(3)",
-        .arguments = {
-                [N_OUTPUT_CHANNELS] = { ARGUMENT_CHOICE, "num_output_channels", "1", .choices = N_CHANNELS_NAMES,
-                                        .n_choices = 2 },
-        },
+        .kind = { .name = "grayscale",
+                  .doc = "Makes the picture grey, in one channel or three.",
+                  .like = "torchvision.transforms.v2.Grayscale",
+                  .example = "grayscale(3)",
+                  .arguments = ARGUMENTS([N_OUTPUT_CHANNELS] = { ARGUMENT_CHOICE, "num_output_channels", "1",
+                                                                 .choices = N_CHANNELS_NAMES, .n_choices = 2 }) },
         .plan = plan,
         .convert = convert,
         .can_be_left = can_be_left,

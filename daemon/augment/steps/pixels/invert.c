@@ -23,9 +23,12 @@ static int plan(const struct value *values, struct dlp_philox *philox, struct fo
 }
 
 const struct step_type step_invert = {
-        .name = "invert",
-        .example = "invert(0.5)",
-        .arguments = { [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 } },
+        .kind = { .name = "invert",
+                  .other_names = "RandomInvert",
+                  .doc = "Inverts each level.",
+                  .like = "torchvision.transforms.v2.RandomInvert",
+                  .example = "invert(0.5)",
+                  .arguments = ARGUMENTS([PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 }) },
         .plan = plan,
         .convert = levels_check,
 };

@@ -20,13 +20,15 @@ static int plan(const struct value *values, struct dlp_philox *philox, struct fo
 }
 
 const struct step_type step_jpeg = {
-        .name = "jpeg",
-        .example = "jpeg(50:90)",
-        .arguments = {
-                [QUALITY] = { ARGUMENT_LIST, "quality", NULL, 1, 100, .counts = 1u << 1 | 1u << 2, .is_whole = true,
-                              .is_range = true, .form = "N or FROM:TO", .other_name = "quality_range" },
-                [PROBABILITY] = { ARGUMENT_NUMBER, "p", "1", 0, 1 },
-        },
+        .kind = { .name = "jpeg",
+                  .other_names = "ImageCompression",
+                  .doc = "Encodes as JPEG of a random quality, and decodes that.",
+                  .like = "torchvision.transforms.v2.JPEG",
+                  .example = "jpeg(50:90)",
+                  .arguments = ARGUMENTS([QUALITY] = { ARGUMENT_LIST, "quality", NULL, 1, 100,
+                                                       .counts = 1u << 1 | 1u << 2, .is_whole = true, .is_range = true,
+                                                       .form = "N or FROM:TO", .other_name = "quality_range" },
+                                         [PROBABILITY] = { ARGUMENT_NUMBER, "p", "1", 0, 1 }) },
         .plan = plan,
         .convert = levels_check,
 };

@@ -14,8 +14,6 @@ enum {
         PROBABILITY
 };
 
-static const char *const SHIFTED_NAMES[] = { "false", "true" };
-
 /* One number is the largest size. Even numbers stand for the next odd one. */
 static uint32_t draw_size(const struct value *limit, struct dlp_philox *philox) {
         uint32_t from = limit->n_list == 1 ? 3 : (uint32_t)limit->list[0],
@@ -45,20 +43,21 @@ static int plan(const struct value *values, struct dlp_philox *philox, struct fo
 }
 
 const struct step_type step_motion_blur = {
-        .name = "motion_blur",
-        .example = "motion_blur(7)",
-        .arguments = {
-                [BLUR_LIMIT] = { ARGUMENT_LIST, "blur_limit", "3:7", 3, MOTION_KERNEL_MAX,
-                                 .counts = 1u << 1 | 1u << 2, .is_whole = true, .is_range = true,
-                                 .form = "TO or FROM:TO" },
-                [ALLOW_SHIFTED] = { ARGUMENT_CHOICE, "allow_shifted", "true", .choices = SHIFTED_NAMES,
-                                    .n_choices = 2 },
-                [ANGLE] = { ARGUMENT_LIST, "angle_range", "0:360", 0, 360, .counts = 1u << 1 | 1u << 2,
-                            .is_range = true, .form = "N or FROM:TO" },
-                [DIRECTION] = { ARGUMENT_LIST, "direction_range", "-1:1", -1, 1, .counts = 1u << 1 | 1u << 2,
-                                .is_range = true, .form = "N or FROM:TO" },
-                [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 },
-        },
+        .kind = { .name = "motion_blur",
+                  .doc = "Blurs along a random line.",
+                  .like = "albumentations.MotionBlur",
+                  .example = "motion_blur(7)",
+                  .arguments = ARGUMENTS([BLUR_LIMIT] = { ARGUMENT_LIST, "blur_limit", "3:7", 3, MOTION_KERNEL_MAX,
+                                                          .counts = 1u << 1 | 1u << 2, .is_whole = true,
+                                                          .is_range = true, .form = "TO or FROM:TO" },
+                                         [ALLOW_SHIFTED] = { ARGUMENT_FLAG, "allow_shifted", "true" },
+                                         [ANGLE] = { ARGUMENT_LIST, "angle_range", "0:360", 0, 360,
+                                                     .counts = 1u << 1 | 1u << 2, .is_range = true,
+                                                     .form = "N or FROM:TO" },
+                                         [DIRECTION] = { ARGUMENT_LIST, "direction_range", "-1:1", -1, 1,
+                                                         .counts = 1u << 1 | 1u << 2, .is_range = true,
+                                                         .form = "N or FROM:TO" },
+                                         [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 }) },
         .plan = plan,
         .convert = levels_check,
 };

@@ -14,12 +14,14 @@ static int plan(const struct value *values, struct dlp_philox *philox, struct fo
 }
 
 const struct step_type step_posterize = {
-        .name = "posterize",
-        .example = "posterize(4)",
-        .arguments = {
-                [BITS] = { ARGUMENT_LIST, "bits", NULL, 0, 8, .counts = 1u << 1, .is_whole = true, .form = "N" },
-                [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 },
-        },
+        .kind = { .name = "posterize",
+                  .other_names = "RandomPosterize",
+                  .doc = "Keeps the upper bits of each level.",
+                  .like = "torchvision.transforms.v2.RandomPosterize",
+                  .example = "posterize(4)",
+                  .arguments = ARGUMENTS([BITS] = { ARGUMENT_LIST, "bits", NULL, 0, 8, .counts = 1u << 1,
+                                                    .is_whole = true, .form = "N" },
+                                         [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 }) },
         .plan = plan,
         .convert = levels_check,
 };

@@ -28,13 +28,14 @@ static int plan(const struct value *values, struct dlp_philox *philox, struct fo
 }
 
 const struct step_type step_random_brightness_contrast = {
-        .name = "random_brightness_contrast",
-        .example = "random_brightness_contrast(0.2, contrast_limit=0.2)",
-        .arguments = {
-                [BRIGHTNESS] = { ARGUMENT_AROUND, "brightness_limit", "0.2", -1, 1, .center = 0 },
-                [CONTRAST] = { ARGUMENT_AROUND, "contrast_limit", "0.2", -1, 10, .center = 0 },
-                [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 },
-        },
+        .kind = { .name = "random_brightness_contrast",
+                  .doc = "Changes brightness and contrast by random amounts.",
+                  .like = "albumentations.RandomBrightnessContrast",
+                  .example = "random_brightness_contrast(0.2, contrast_limit=0.2)",
+                  .arguments = ARGUMENTS([BRIGHTNESS] = { ARGUMENT_AROUND, "brightness_limit", "0.2", -1, 1,
+                                                          .center = 0 },
+                                         [CONTRAST] = { ARGUMENT_AROUND, "contrast_limit", "0.2", -1, 10, .center = 0 },
+                                         [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 }) },
         .plan = plan,
         .convert = levels_check,
 };

@@ -26,8 +26,10 @@ static int plan(const struct value *values, struct dlp_philox *philox, struct fo
 }
 
 const struct step_type step_random_channel_permutation = {
-        .name = "random_channel_permutation",
-        .example = "random_channel_permutation()",
+        .kind = { .name = "random_channel_permutation",
+                  .doc = "Puts the channels into a random sequence.",
+                  .like = "torchvision.transforms.v2.RandomChannelPermutation",
+                  .example = "random_channel_permutation()" },
         .plan = plan,
         .convert = levels_check,
 };

@@ -18,9 +18,11 @@ static int convert(const struct value *values, struct conversion *conversion, st
 }
 
 const struct step_type step_random_grayscale = {
-        .name = "random_grayscale",
-        .example = "random_grayscale(0.1)",
-        .arguments = { [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.1", 0, 1 } },
+        .kind = { .name = "random_grayscale",
+                  .doc = "Makes some pictures grey, in as many channels as before.",
+                  .like = "torchvision.transforms.v2.RandomGrayscale",
+                  .example = "random_grayscale(0.1)",
+                  .arguments = ARGUMENTS([PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.1", 0, 1 }) },
         .plan = plan,
         .convert = convert,
         .can_be_left = step_leaves_one,

@@ -52,19 +52,19 @@ static int plan(const struct value *values, struct dlp_philox *philox, struct fo
 }
 
 const struct step_type step_random_photometric_distort = {
-        .name = "random_photometric_distort",
-        .example = "random_photometric_distort()",
-        .arguments = {
-                [BRIGHTNESS] = { ARGUMENT_LIST, "brightness", "0.875:1.125", 0, 1000, .counts = 1u << 2,
-                                 .is_range = true, .form = "FROM:TO" },
-                [CONTRAST] = { ARGUMENT_LIST, "contrast", "0.5:1.5", 0, 1000, .counts = 1u << 2, .is_range = true,
-                               .form = "FROM:TO" },
-                [SATURATION] = { ARGUMENT_LIST, "saturation", "0.5:1.5", 0, 1000, .counts = 1u << 2, .is_range = true,
-                                 .form = "FROM:TO" },
-                [HUE] = { ARGUMENT_LIST, "hue", "-0.05:0.05", -0.5, 0.5, .counts = 1u << 2, .is_range = true,
-                          .form = "FROM:TO" },
-                [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 },
-        },
+        .kind = { .name = "random_photometric_distort",
+                  .doc = "Changes colours by random amounts, as SSD was trained.",
+                  .like = "torchvision.transforms.v2.RandomPhotometricDistort",
+                  .example = "random_photometric_distort()",
+                  .arguments = ARGUMENTS([BRIGHTNESS] = { ARGUMENT_LIST, "brightness", "0.875:1.125", 0, 1000,
+                                                          .counts = 1u << 2, .is_range = true, .form = "FROM:TO" },
+                                         [CONTRAST] = { ARGUMENT_LIST, "contrast", "0.5:1.5", 0, 1000,
+                                                        .counts = 1u << 2, .is_range = true, .form = "FROM:TO" },
+                                         [SATURATION] = { ARGUMENT_LIST, "saturation", "0.5:1.5", 0, 1000,
+                                                          .counts = 1u << 2, .is_range = true, .form = "FROM:TO" },
+                                         [HUE] = { ARGUMENT_LIST, "hue", "-0.05:0.05", -0.5, 0.5, .counts = 1u << 2,
+                                                   .is_range = true, .form = "FROM:TO" },
+                                         [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 }) },
         .plan = plan,
         .convert = levels_check,
 };

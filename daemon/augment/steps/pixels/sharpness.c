@@ -20,12 +20,14 @@ static int convert(const struct value *values, struct conversion *conversion, st
 }
 
 const struct step_type step_sharpness = {
-        .name = "sharpness",
-        .example = "sharpness(2)",
-        .arguments = {
-                [FACTOR] = { ARGUMENT_NUMBER, "factor", NULL, 0, 1000, .other_name = "sharpness_factor" },
-                [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 },
-        },
+        .kind = { .name = "sharpness",
+                  .other_names = "RandomAdjustSharpness",
+                  .doc = "Sharpens or smooths.",
+                  .like = "torchvision.transforms.v2.RandomAdjustSharpness",
+                  .example = "sharpness(2)",
+                  .arguments = ARGUMENTS([FACTOR] = { ARGUMENT_NUMBER, "factor", NULL, 0, 1000,
+                                                      .other_name = "sharpness_factor" },
+                                         [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 }) },
         .plan = plan,
         .convert = convert,
 };

@@ -19,12 +19,13 @@ static int plan(const struct value *values, struct dlp_philox *philox, struct fo
 }
 
 const struct step_type step_solarize = {
-        .name = "solarize",
-        .example = "solarize(128)",
-        .arguments = {
-                [THRESHOLD] = { ARGUMENT_NUMBER, "threshold", NULL, 0, 256 },
-                [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 },
-        },
+        .kind = { .name = "solarize",
+                  .other_names = "RandomSolarize",
+                  .doc = "Inverts each level that is at least the threshold.",
+                  .like = "torchvision.transforms.v2.RandomSolarize",
+                  .example = "solarize(128)",
+                  .arguments = ARGUMENTS([THRESHOLD] = { ARGUMENT_NUMBER, "threshold", NULL, 0, 256 },
+                                         [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 }) },
         .plan = plan,
         .convert = levels_check,
 };

@@ -15,8 +15,6 @@ enum {
         FILL
 };
 
-static const char *const ANSWERS[] = { "false", "true" };
-
 static int plan(const struct value *values, struct dlp_philox *philox, struct fold *fold, struct why *why) {
         const struct value *fill = &values[FILL];
         double depth = values[DEPTH].list[0];
@@ -47,19 +45,20 @@ static int convert(const struct value *values, struct conversion *conversion, st
 
 /* Without a fill, which is not the same as a fill of 0: warp/grid_mix.c. Tensors are not mixed by cubic curves. */
 const struct step_type step_aug_mix = {
-        .name = "aug_mix",
-        .example = "aug_mix(3, mixture_width=3)",
-        .arguments = {
-                [SEVERITY] = ARGUMENT_COUNT("severity", "3", 1, AUG_MIX_BINS),
-                [WIDTH] = ARGUMENT_COUNT("mixture_width", "3", 1, AUG_MIX_WIDTH_MAX),
-                [DEPTH] = ARGUMENT_COUNT("chain_depth", "-1", -1, AUG_MIX_DEPTH_MAX),
-                [ALPHA] = { ARGUMENT_NUMBER, "alpha", "1", 0.001, 1000 },
-                [ALL_OPS] = { ARGUMENT_CHOICE, "all_ops", "true", .choices = ANSWERS, .n_choices = 2 },
-                [INTERPOLATION] = { ARGUMENT_CHOICE, "interpolation", "bilinear", .choices = WARP_FILTER_NAMES,
-                                    .n_choices = WARP_BILINEAR + 1 },
-                [FILL] = { ARGUMENT_LIST, "fill", NULL, 0, 255, .counts = 1u << 1 | 1u << 3, .is_whole = true,
-                           .form = "N or R:G:B", .is_optional = true },
-        },
+        .kind = { .name = "aug_mix",
+                  .doc = "Mixes the picture with chains of changes of it.",
+                  .like = "torchvision.transforms.v2.AugMix",
+                  .example = "aug_mix(3, mixture_width=3)",
+                  .arguments = ARGUMENTS([SEVERITY] = ARGUMENT_COUNT("severity", "3", 1, AUG_MIX_BINS),
+                                         [WIDTH] = ARGUMENT_COUNT("mixture_width", "3", 1, AUG_MIX_WIDTH_MAX),
+                                         [DEPTH] = ARGUMENT_COUNT("chain_depth", "-1", -1, AUG_MIX_DEPTH_MAX),
+                                         [ALPHA] = { ARGUMENT_NUMBER, "alpha", "1", 0.001, 1000 },
+                                         [ALL_OPS] = { ARGUMENT_FLAG, "all_ops", "true" },
+                                         [INTERPOLATION] = { ARGUMENT_CHOICE, "interpolation", "bilinear",
+                                                             .choices = WARP_FILTER_NAMES,
+                                                             .n_choices = WARP_BILINEAR + 1 },
+                                         [FILL] = { ARGUMENT_LIST, "fill", NULL, 0, 255, .counts = 1u << 1 | 1u << 3,
+                                                    .is_whole = true, .form = "N or R:G:B", .is_optional = true }) },
         .plan = plan,
         .convert = convert,
 };

@@ -133,13 +133,13 @@ static int convert(const struct value *values, struct conversion *conversion, st
 }
 
 const struct step_type step_auto_augment = {
-        .name = "auto_augment",
-        .example = "auto_augment(imagenet)",
-        .arguments = {
-                [POLICY] = { ARGUMENT_CHOICE, "policy", "imagenet", .choices = POLICY_NAMES, .n_choices = N_POLICIES },
-                [INTERPOLATION] = ARGUMENT_WARP_FILTER("nearest"),
-                [FILL] = ARGUMENT_FILL,
-        },
+        .kind = { .name = "auto_augment",
+                  .doc = "Does a pair of changes that a search found for a data set.",
+                  .like = "torchvision.transforms.v2.AutoAugment",
+                  .example = "auto_augment(imagenet)",
+                  .arguments = ARGUMENTS([POLICY] = { ARGUMENT_CHOICE, "policy", "imagenet", .choices = POLICY_NAMES,
+                                                      .n_choices = N_POLICIES },
+                                         [INTERPOLATION] = ARGUMENT_WARP_FILTER("nearest"), [FILL] = ARGUMENT_FILL) },
         .plan = plan,
         .convert = convert,
 };

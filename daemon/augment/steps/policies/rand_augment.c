@@ -43,15 +43,14 @@ static int convert(const struct value *values, struct conversion *conversion, st
 }
 
 const struct step_type step_rand_augment = {
-        .name = "rand_augment",
-        .example = "rand_augment(2, 9)",
-        .arguments = {
-                [N_CHANGES] = ARGUMENT_COUNT("num_ops", "2", 0, N_CHANGES_MAX),
-                [MAGNITUDE] = ARGUMENT_COUNT("magnitude", "9", 0, 999),
-                [N_BINS] = ARGUMENT_BINS,
-                [INTERPOLATION] = ARGUMENT_WARP_FILTER("nearest"),
-                [FILL] = ARGUMENT_FILL,
-        },
+        .kind = { .name = "rand_augment",
+                  .doc = "Does some changes, all of one strength.",
+                  .like = "torchvision.transforms.v2.RandAugment",
+                  .example = "rand_augment(2, 9)",
+                  .arguments =
+                          ARGUMENTS([N_CHANGES] = ARGUMENT_COUNT("num_ops", "2", 0, N_CHANGES_MAX),
+                                    [MAGNITUDE] = ARGUMENT_COUNT("magnitude", "9", 0, 999), [N_BINS] = ARGUMENT_BINS,
+                                    [INTERPOLATION] = ARGUMENT_WARP_FILTER("nearest"), [FILL] = ARGUMENT_FILL) },
         .plan = plan,
         .convert = convert,
 };

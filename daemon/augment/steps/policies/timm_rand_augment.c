@@ -31,8 +31,6 @@ enum {
 #define MSTD_UNIFORM 100 /* above */
 #define LEVELS       10. /* a magnitude of 10 is the end of all scales */
 
-static const char *const INCREASING_NAMES[] = { "false", "true" };
-
 /* The filters of warps, and a draw between the two that mix. */
 static const char *const FILTER_NAMES[] = { "nearest", "bilinear", "bicubic", "random" };
 #define FILTER_RANDOM N_WARP_FILTERS
@@ -179,20 +177,20 @@ static int convert(const struct value *values, struct conversion *conversion, st
 }
 
 const struct step_type step_timm_rand_augment = {
-        .name = "timm_rand_augment",
-        .example = "timm_rand_augment(9, mstd=0.5, increasing=true)",
-        .arguments = {
-                [MAGNITUDE] = { ARGUMENT_NUMBER, "magnitude", "10", 0, 1000 },
-                [N_LAYERS] = ARGUMENT_COUNT("num_layers", "2", 0, N_LAYERS_MAX),
-                [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 },
-                [MSTD] = { ARGUMENT_NUMBER, "mstd", "0", 0, 1000 },
-                [MMAX] = { ARGUMENT_NUMBER, "mmax", "10", 1, 1000 },
-                [INCREASING] = { ARGUMENT_CHOICE, "increasing", "false", .choices = INCREASING_NAMES, .n_choices = 2 },
-                [INTERPOLATION] = { ARGUMENT_CHOICE, "interpolation", "random", .choices = FILTER_NAMES,
-                                    .n_choices = N_WARP_FILTERS + 1 },
-                [FILL] = { ARGUMENT_LIST, "fill", "128", 0, 255, .counts = 1u << 1 | 1u << 3, .is_whole = true,
-                           .form = "N or R:G:B" },
-        },
+        .kind = { .name = "timm_rand_augment",
+                  .doc = "Does some changes, as timm draws them.",
+                  .like = "timm.data.auto_augment.rand_augment_transform",
+                  .example = "timm_rand_augment(9, mstd=0.5, increasing=true)",
+                  .arguments = ARGUMENTS([MAGNITUDE] = { ARGUMENT_NUMBER, "magnitude", "10", 0, 1000 },
+                                         [N_LAYERS] = ARGUMENT_COUNT("num_layers", "2", 0, N_LAYERS_MAX),
+                                         [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 },
+                                         [MSTD] = { ARGUMENT_NUMBER, "mstd", "0", 0, 1000 },
+                                         [MMAX] = { ARGUMENT_NUMBER, "mmax", "10", 1, 1000 },
+                                         [INCREASING] = { ARGUMENT_FLAG, "increasing", "false" },
+                                         [INTERPOLATION] = { ARGUMENT_CHOICE, "interpolation", "random",
+                                                             .choices = FILTER_NAMES, .n_choices = N_WARP_FILTERS + 1 },
+                                         [FILL] = { ARGUMENT_LIST, "fill", "128", 0, 255, .counts = 1u << 1 | 1u << 3,
+                                                    .is_whole = true, .form = "N or R:G:B" }) },
         .plan = plan,
         .convert = convert,
 };

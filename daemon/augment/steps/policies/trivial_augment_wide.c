@@ -27,13 +27,12 @@ static int convert(const struct value *values, struct conversion *conversion, st
 }
 
 const struct step_type step_trivial_augment_wide = {
-        .name = "trivial_augment_wide",
-        .example = "trivial_augment_wide",
-        .arguments = {
-                [N_BINS] = ARGUMENT_BINS,
-                [INTERPOLATION] = ARGUMENT_WARP_FILTER("nearest"),
-                [FILL] = ARGUMENT_FILL,
-        },
+        .kind = { .name = "trivial_augment_wide",
+                  .doc = "Does one change of random strength.",
+                  .like = "torchvision.transforms.v2.TrivialAugmentWide",
+                  .example = "trivial_augment_wide",
+                  .arguments = ARGUMENTS([N_BINS] = ARGUMENT_BINS, [INTERPOLATION] = ARGUMENT_WARP_FILTER("nearest"),
+                                         [FILL] = ARGUMENT_FILL) },
         .plan = plan,
         .convert = convert,
 };

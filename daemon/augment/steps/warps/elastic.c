@@ -34,16 +34,18 @@ static int convert(const struct value *values, struct conversion *conversion, st
 }
 
 const struct step_type step_elastic = {
-        .name = "elastic",
-        .example = "elastic(50, sigma=5)",
-        .arguments = {
-                [ALPHA] = { ARGUMENT_LIST, "alpha", "50", 0, 10000, .counts = 1u << 1 | 1u << 2, .form = "N or X:Y" },
-                [SIGMA] = { ARGUMENT_LIST, "sigma", "5", 0.1, SIGMA_MAX, .counts = 1u << 1 | 1u << 2,
-                            .form = "N or X:Y" },
-                [INTERPOLATION] = { ARGUMENT_CHOICE, "interpolation", "bilinear", .choices = WARP_FILTER_NAMES,
-                                    .n_choices = WARP_BICUBIC },
-                [FILL] = ARGUMENT_FILL,
-        },
+        .kind = { .name = "elastic",
+                  .other_names = "ElasticTransform",
+                  .doc = "Moves each pixel by a smooth random field.",
+                  .like = "torchvision.transforms.v2.ElasticTransform",
+                  .example = "elastic(50, sigma=5)",
+                  .arguments = ARGUMENTS([ALPHA] = { ARGUMENT_LIST, "alpha", "50", 0, 10000,
+                                                     .counts = 1u << 1 | 1u << 2, .form = "N or X:Y" },
+                                         [SIGMA] = { ARGUMENT_LIST, "sigma", "5", 0.1, SIGMA_MAX,
+                                                     .counts = 1u << 1 | 1u << 2, .form = "N or X:Y" },
+                                         [INTERPOLATION] = { ARGUMENT_CHOICE, "interpolation", "bilinear",
+                                                             .choices = WARP_FILTER_NAMES, .n_choices = WARP_BICUBIC },
+                                         [FILL] = ARGUMENT_FILL) },
         .plan = plan,
         .convert = convert,
 };

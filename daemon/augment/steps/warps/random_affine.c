@@ -62,18 +62,19 @@ static int convert(const struct value *values, struct conversion *conversion, st
 }
 
 const struct step_type step_random_affine = {
-        .name = "random_affine",
-        .example = "random_affine(10, translate=0.1:0.1, scale=0.9:1.1)",
-        .arguments = {
-                [DEGREES] = { ARGUMENT_AROUND, "degrees", NULL, -360, 360 },
-                [TRANSLATE] = { ARGUMENT_LIST, "translate", "0:0", 0, 1, .counts = 1u << 2, .form = "X:Y" },
-                [SCALE] = { ARGUMENT_RANGE, "scale", "1:1", 0.01, 100 },
-                [SHEAR] = { ARGUMENT_LIST, "shear", "0", -89, 89, .counts = 1u << 1 | 1u << 2 | 1u << 4,
-                            .form = "N, FROM:TO or FROM:TO:FROM:TO" },
-                [INTERPOLATION] = ARGUMENT_WARP_FILTER("nearest"),
-                [FILL] = ARGUMENT_FILL,
-                [CENTER] = ARGUMENT_CENTER,
-        },
+        .kind = { .name = "random_affine",
+                  .doc = "Turns, moves, scales and shears by random amounts.",
+                  .like = "torchvision.transforms.v2.RandomAffine",
+                  .example = "random_affine(10, translate=0.1:0.1, scale=0.9:1.1)",
+                  .arguments = ARGUMENTS([DEGREES] = { ARGUMENT_AROUND, "degrees", NULL, -360, 360 },
+                                         [TRANSLATE] = { ARGUMENT_LIST, "translate", "0:0", 0, 1, .counts = 1u << 2,
+                                                         .form = "X:Y" },
+                                         [SCALE] = { ARGUMENT_RANGE, "scale", "1:1", 0.01, 100 },
+                                         [SHEAR] = { ARGUMENT_LIST, "shear", "0", -89, 89,
+                                                     .counts = 1u << 1 | 1u << 2 | 1u << 4,
+                                                     .form = "N, FROM:TO or FROM:TO:FROM:TO" },
+                                         [INTERPOLATION] = ARGUMENT_WARP_FILTER("nearest"), [FILL] = ARGUMENT_FILL,
+                                         [CENTER] = ARGUMENT_CENTER) },
         .plan = plan,
         .convert = convert,
 };

@@ -35,14 +35,13 @@ static int convert(const struct value *values, struct conversion *conversion, st
 }
 
 const struct step_type step_random_perspective = {
-        .name = "random_perspective",
-        .example = "random_perspective(0.5)",
-        .arguments = {
-                [DISTORTION_SCALE] = { ARGUMENT_NUMBER, "distortion_scale", "0.5", 0, 1 },
-                [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 },
-                [INTERPOLATION] = ARGUMENT_WARP_FILTER("bilinear"),
-                [FILL] = ARGUMENT_FILL,
-        },
+        .kind = { .name = "random_perspective",
+                  .doc = "Moves the corners by random amounts, as a change of the point of view.",
+                  .like = "torchvision.transforms.v2.RandomPerspective",
+                  .example = "random_perspective(0.5)",
+                  .arguments = ARGUMENTS([DISTORTION_SCALE] = { ARGUMENT_NUMBER, "distortion_scale", "0.5", 0, 1 },
+                                         [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 },
+                                         [INTERPOLATION] = ARGUMENT_WARP_FILTER("bilinear"), [FILL] = ARGUMENT_FILL) },
         .plan = plan,
         .convert = convert,
 };

@@ -13,8 +13,6 @@ enum {
         FILL
 };
 
-static const char *const SWITCH_NAMES[] = { "false", "true" };
-
 struct warp_look warp_look_of(const struct value *filter, const struct value *fill) {
         struct warp_look look = { .filter = (enum warp_filter)filter->choice };
 
@@ -24,7 +22,9 @@ struct warp_look warp_look_of(const struct value *filter, const struct value *fi
 }
 
 struct warp_center warp_center_of(const struct value *value) {
-        return (struct warp_center){ .is_given = value->n_list > 0, .x = value->list[0], .y = value->list[1] };
+        if (value->n_list == 0)
+                return (struct warp_center){ 0 };
+        return (struct warp_center){ .is_given = true, .x = value->list[0], .y = value->list[1] };
 }
 
 double warp_draw(struct dlp_philox *philox, double from, double to) {
@@ -67,15 +67,14 @@ static int convert(const struct value *values, struct conversion *conversion, st
 }
 
 const struct step_type step_random_rotation = {
-        .name = "random_rotation",
-        .example = "random_rotation(15)",
-        .arguments = {
-                [DEGREES] = { ARGUMENT_AROUND, "degrees", NULL, -360, 360 },
-                [INTERPOLATION] = ARGUMENT_WARP_FILTER("nearest"),
-                [EXPAND] = { ARGUMENT_CHOICE, "expand", "false", .choices = SWITCH_NAMES, .n_choices = 2 },
-                [CENTER] = ARGUMENT_CENTER,
-                [FILL] = ARGUMENT_FILL,
-        },
+        .kind = { .name = "random_rotation",
+                  .doc = "Turns by a random angle.",
+                  .like = "torchvision.transforms.v2.RandomRotation",
+                  .example = "random_rotation(15)",
+                  .arguments = ARGUMENTS([DEGREES] = { ARGUMENT_AROUND, "degrees", NULL, -360, 360 },
+                                         [INTERPOLATION] = ARGUMENT_WARP_FILTER("nearest"),
+                                         [EXPAND] = { ARGUMENT_FLAG, "expand", "false" }, [CENTER] = ARGUMENT_CENTER,
+                                         [FILL] = ARGUMENT_FILL) },
         .plan = plan,
         .output = output,
         .bound = bound,

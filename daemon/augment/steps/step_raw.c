@@ -1,0 +1,6 @@
+/* augment/steps/step_raw.c: the encoded bytes, untouched. */
+#include "daemon/augment/step.h"
+
+const struct step_type step_raw = {
+        .kind = { .name = "raw", .doc = "Delivers the encoded bytes.", .example = "raw" },
+};
