@@ -22,7 +22,7 @@ static const struct kind *const SOUNDS[] = {
         NULL,
 };
 
-static const struct family_word LEFT_OUT[] = { { "sample_rate", "it is the rate of audio(rate=...)" }, {} };
+static const struct kind_word LEFT_OUT[] = { { "sample_rate", "it is the rate of audio(rate=...)" }, {} };
 
 const struct kind_family sound_kinds = { .noun = "sound step",
                                          .kinds = SOUNDS,
