@@ -216,6 +216,8 @@ DOCUMENTED = [
     ("ARCHITECTURE.md", "`planted_gone()`", "`planted_gone()` stands in no source"),
     ("docs/internals/a.md", "`PLANTED_GONE`", "`PLANTED_GONE` stands in no source"),
     ("docs/a.md", "[a](internals/fuzzing.md#fuzzers-and-what-they-read), [b](https://example.org/x)", None),
+    ("ARCHITECTURE.md", "\n## Threads\n\n| thread | number |\n|---|---|\n| gone | 1 |\n", "a thread 'gone', which nobody starts"),
+    ("daemon/io/other.c", 'r = thread_start(&thread, "other", main, NULL);', "starts a thread 'other', which has no row"),
     ("docs/a.md", "see dlctl(1)", "dlctl.1 is not a manual page of ours"),
     ("client/man/dlctl.1", ".BR dlctl (1),", None),
     ("client/man/dlctl.1", "see\n.BR dataloaderd\\-gone (7).", "client/man/dlctl.1:2: dataloaderd-gone.7 is not a manual page of ours"),

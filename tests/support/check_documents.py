@@ -10,6 +10,7 @@ Looks at README, ARCHITECTURE, HACKING, everything below docs/, and the pages of
 - No document is longer than its limit. ARCHITECTURE, README and HACKING together are 60 KB, so that they are read.
 - Numbers in NUMBERS are those of the sources.
 - Every manual page of ours that a page, a document or a message names, as dataloaderd-pipeline(7), is there.
+- Every thread that the daemon starts has a row in ARCHITECTURE, "Threads".
 - Every guided fuzzer has a row in docs/internals/fuzzing.md, and every row a fuzzer.
 
 Prints file:line for each offence and ends with 1 if there is one.
@@ -180,6 +181,21 @@ def manual_offences(tree):
                 yield path, text.count("\n", 0, match.start()) + 1, f"{page} is not a manual page of ours"
 
 
+def thread_offences(tree):
+    """Names of threads of the daemon, "worker-%u" included; staging is a program of its own."""
+    section = read(tree.root, "ARCHITECTURE.md").partition("\n## Threads\n")[2].partition("\n## ")[0] if "ARCHITECTURE.md" in tree.files else ""
+    rows = set(re.findall(r"^\| ([\w-]+) \|", section, re.M)) - {"thread"}
+    names = {}
+    for path in sorted(tree.files):
+        if path.startswith("daemon/") and not path.startswith("daemon/staging/") and path.endswith(".c"):
+            for name in re.findall(r'(?:thread_start|crew_run)\([^;"]*"([\w -]+)"', read(tree.root, path)):
+                names.setdefault(name, path)
+    for name in sorted(set(names) - rows):
+        yield names[name], 1, f"starts a thread {name!r}, which has no row in ARCHITECTURE.md, Threads"
+    for name in sorted(rows - set(names) - {"main", "worker-N"}):
+        yield "ARCHITECTURE.md", 1, f"has a row for a thread {name!r}, which nobody starts"
+
+
 def constant(tree, name):
     """The values that sources give to a name; only sums, products and shifts of numbers."""
     values = set()
@@ -210,7 +226,7 @@ def main():
     tree = Tree(root)
     documents = sorted(path for path in tree.files if path in TOP + OTHERS or (path.startswith("docs/") and path.endswith(".md")))
     n_offences = 0
-    found = [*size_offences(tree, documents), *fuzzer_offences(tree), *number_offences(tree), *manual_offences(tree)]
+    found = [*size_offences(tree, documents), *fuzzer_offences(tree), *number_offences(tree), *manual_offences(tree), *thread_offences(tree)]
     for path in documents:
         deep = path.startswith(DEEP)
         for number, line in prose(read(root, path)):
