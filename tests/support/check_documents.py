@@ -59,12 +59,14 @@ WRITTEN = {"three": 3, "eight": 8, "ten": 10}
 
 def tracked(root):
     """The files that git knows, and those that are new and not ignored; without git, all but build/."""
+    files = set()
     try:
         out = subprocess.run(["git", "-C", root, "ls-files", "-co", "--exclude-standard"], check=True, stdout=subprocess.PIPE,
                              stderr=subprocess.DEVNULL, text=True).stdout.split("\n")
         files = {path for path in out if path and os.path.exists(os.path.join(root, path))}
     except (OSError, subprocess.CalledProcessError):
-        files = set()
+        pass
+    if not files:
         for folder, folders, names in os.walk(root):
             folders[:] = [name for name in folders if name not in ("build", ".git", "__pycache__")]
             files |= {os.path.relpath(os.path.join(folder, name), root) for name in names}
