@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "proto/limits.h"
+#include "proto/wait_reason.h"
 
 #define DLP_MAGIC             0x31474e4952504c44ull /* "DLPRING1" */
 #define DLP_CACHE_LINE        64
@@ -157,10 +158,10 @@ struct dlp_control {
          */
         _Atomic uint64_t n_samples_told;
 
-        /* Why no batch comes although the rank has free slots: its dataset cannot be read. Read and written with
-         * dlp_ring_held() and dlp_ring_hold() only. */
-        _Alignas(DLP_CACHE_LINE) _Atomic uint32_t hold_version; /* odd while the text is being written */
-        _Atomic uint64_t hold_text[DLP_TEXT_MAX / 8];           /* NUL-terminated; "": it is not on hold */
+        /* Why no batch comes although the rank has free slots: a struct dlp_wait. Read and written with
+         * dlp_ring_waits() and dlp_ring_tell_wait() only. */
+        _Alignas(DLP_CACHE_LINE) _Atomic uint32_t wait_version; /* odd while it is being written */
+        _Atomic uint64_t wait_words[sizeof(struct dlp_wait) / sizeof(uint64_t)];
 };
 
 struct dlp_slot_times {
@@ -205,6 +206,7 @@ _Static_assert(sizeof(struct dlp_place) == 16, "packed without holes");
 _Static_assert(sizeof(struct dlp_extent) == sizeof(struct dlp_place), "extents lie where places would");
 _Static_assert(sizeof(struct dlp_tensor_record) == 184, "packed without holes");
 _Static_assert(sizeof(struct dlp_slot_record) % 8 == 0, "records follow each other");
+_Static_assert(sizeof(struct dlp_wait) == 40 + DLP_TEXT_MAX, "packed without holes");
 
 /* Bytes of one element; 0 if it is not an enum dlp_dtype. "bytes" counts as 1. */
 uint64_t dlp_dtype_bytes(uint32_t dtype);

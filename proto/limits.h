@@ -4,7 +4,7 @@
 #pragma once
 
 #define DLP_PROTOCOL_VERSION 3u /* raised when an old peer would misread a message */
-#define DLP_LAYOUT_VERSION   8u /* raised when an old peer would misread the shared memory */
+#define DLP_LAYOUT_VERSION   9u /* raised when an old peer would misread the shared memory */
 
 /* Bytes, one control message: below the default socket buffer (212,992); protobuf-c amplifies packed integers
  * eightfold, so a hostile packet costs half a megabyte at most. */

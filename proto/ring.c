@@ -117,33 +117,34 @@ bool dlp_ring_release(const struct dlp_control *control, struct dlp_client_page 
         return atomic_load_explicit(&control->want_release, memory_order_relaxed) != 0;
 }
 
-/* ---- on hold ------------------------------------------------------------------------------------------------- */
+/* ---- why a rank waits ----------------------------------------------------------------------------------------- */
 
-#define HOLD_WORDS (DLP_TEXT_MAX / sizeof(uint64_t))
+#define WAIT_WORDS (sizeof(struct dlp_wait) / sizeof(uint64_t))
 
 /* Sequentially consistent throughout, which costs nothing here: once a second, and only while a rank waits. */
-void dlp_ring_hold(struct dlp_control *control, const char *text) {
-        uint64_t words[HOLD_WORDS] = { 0 };
-        size_t n = strnlen(text, DLP_TEXT_MAX - 1);
+void dlp_ring_tell_wait(struct dlp_control *control, const struct dlp_wait *wait) {
+        uint64_t words[WAIT_WORDS];
 
-        memcpy(words, text, n);
-        atomic_fetch_add(&control->hold_version, 1);
-        for (size_t i = 0; i < HOLD_WORDS; i++)
-                atomic_store(&control->hold_text[i], words[i]);
-        atomic_fetch_add(&control->hold_version, 1);
+        memcpy(words, wait, sizeof(words));
+        atomic_fetch_add(&control->wait_version, 1);
+        for (size_t i = 0; i < WAIT_WORDS; i++)
+                atomic_store(&control->wait_words[i], words[i]);
+        atomic_fetch_add(&control->wait_version, 1);
 }
 
-bool dlp_ring_held(const struct dlp_control *control, char text[DLP_TEXT_MAX]) {
-        uint32_t version = atomic_load(&control->hold_version);
-        uint64_t words[HOLD_WORDS];
+bool dlp_ring_waits(const struct dlp_control *control, struct dlp_wait *ret_wait) {
+        uint32_t version = atomic_load(&control->wait_version);
+        uint64_t words[WAIT_WORDS];
+        struct dlp_wait wait;
 
-        if (version & 1 || atomic_load(&control->hold_text[0]) == 0)
+        if (version & 1 || (uint32_t)atomic_load(&control->wait_words[0]) == DLP_WAIT_NOTHING)
                 return false;
-        for (size_t i = 0; i < HOLD_WORDS; i++)
-                words[i] = atomic_load(&control->hold_text[i]);
-        if (atomic_load(&control->hold_version) != version)
+        for (size_t i = 0; i < WAIT_WORDS; i++)
+                words[i] = atomic_load(&control->wait_words[i]);
+        if (atomic_load(&control->wait_version) != version)
                 return false;
-        memcpy(text, words, sizeof(words));
-        text[DLP_TEXT_MAX - 1] = '\0';
-        return text[0] != '\0';
+        memcpy(&wait, words, sizeof(wait));
+        wait.detail[DLP_TEXT_MAX - 1] = '\0';
+        *ret_wait = wait;
+        return wait.reason != DLP_WAIT_NOTHING;
 }

@@ -56,9 +56,8 @@ void dlp_ring_want_release(struct dlp_control *control, bool want);
 /* How many batches the client says it has leased; clamped to what was published. For people, never for decisions. */
 uint64_t dlp_ring_taken(const struct dlp_control *control, const struct dlp_client_page *page);
 
-/* Tells the client why its rank is on hold, a sentence of at most DLP_TEXT_MAX bytes with NUL; "": no longer. One
- * thread at a time. */
-void dlp_ring_hold(struct dlp_control *control, const char *text);
+/* Tells the client why its rank waits; DLP_WAIT_NOTHING: no longer. One thread at a time. */
+void dlp_ring_tell_wait(struct dlp_control *control, const struct dlp_wait *wait);
 
 /* Tells the client that its stream has ended with n_samples. Before any batch is published that depends on it.
  * Returns how to wake the client, as dlp_ring_publish(). One thread at a time with dlp_ring_publish(). */
@@ -69,9 +68,9 @@ enum dlp_wake dlp_ring_set_length(struct dlp_control *control, struct dlp_client
 /* Is `sequence` published? If so everything of its slot may be read. */
 bool dlp_ring_ready(const struct dlp_control *control, uint64_t sequence);
 
-/* Is the rank on hold? Copies the reason, which is truncated to the size of `text`. Never blocks: a text that is being
- * written at this moment is read by the next call. */
-bool dlp_ring_held(const struct dlp_control *control, char text[DLP_TEXT_MAX]);
+/* Does the rank wait, and why? Never blocks: what is being written at this moment is read by the next call. Both sides.
+ */
+bool dlp_ring_waits(const struct dlp_control *control, struct dlp_wait *ret_wait);
 
 /* How many samples the stream has, if it has ended; else UINT64_MAX. To be asked after dlp_ring_ready(): a batch that
  * depends on it was published later. */

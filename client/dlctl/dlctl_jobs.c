@@ -8,6 +8,7 @@
 #include "client/dlctl/diagnose/job_name.h"
 #include "client/dlctl/dlctl_listing.h"
 #include "client/dlctl/dlctl_options.h"
+#include "client/lib/diagnose/job_wait.h"
 
 static const char *const COLUMNS[] = { "name", "dataset", "world", "batch_size", NULL };
 
@@ -28,7 +29,7 @@ static void dlctl_jobs_add_rank(cJSON *list, const Dlp__Rank *rank) {
 void job_record(cJSON *list, const Dlp__Job *job, const Dlp__Node *node) {
         cJSON *record = list_record(list), *inner;
         const struct look look = { job, node };
-        char text[CONFIRMING_TEXT_MAX];
+        char text[CONFIRMING_TEXT_MAX], waits[DLP_TEXT_MAX];
 
         record_fields(record, job,
                       "name dataset user world batch_size pipeline seed draws shuffle order shuffle_buffer? sampler? "
@@ -38,7 +39,8 @@ void job_record(cJSON *list, const Dlp__Job *job, const Dlp__Node *node) {
         record_fields(inner, job,
                       "now_ns n_samples n_tokens n_reads n_bytes_read read_ns queued_ns n_texts_cut n_tokens_cut");
         record_facts(inner, job->numbers, job->n_numbers);
-        record_fields(record, job, "failure hold");
+        record_fields(record, job, "failure");
+        record_text(record, "hold", job_wait_text(job, waits));
         if (confirming_text(job, text, sizeof(text)))
                 record_text(record, "confirming", text);
         record_progress(record, job->progress);

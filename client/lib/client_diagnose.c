@@ -105,7 +105,6 @@ static bool judge_waits(const struct dlc_loader *loader, struct verdict *verdict
         double restart = (double)(now->restart_ns - old->restart_ns);
         double passed = (double)(clock_now_ns() - loader->diagnosis->last_ns), share = passed > 0 ? waited / passed : 0;
         Dlp__Job job = DLP__JOB__INIT;
-        char text[80];
 
         if (share < VERDICT_MODERATE_WAIT || verdict->limit == VERDICT_OUTAGE || verdict->limit == VERDICT_ENDED)
                 return false;
@@ -117,10 +116,10 @@ static bool judge_waits(const struct dlc_loader *loader, struct verdict *verdict
         verdict->predicted = 0;
         if (restart > waited / 2)
                 return true;
-        snprintf(text, sizeof(text), "its dataset could not be read for %.3g s, and can be again", hold / 1e9);
-        job.hold = text;
         verdict->limit = VERDICT_OUTAGE;
         verdict_say(&job, verdict);
+        snprintf(verdict->sentence, sizeof(verdict->sentence),
+                 "on hold: its dataset could not be read for %.3g s, and can be again", hold / 1e9);
         return false;
 }
 

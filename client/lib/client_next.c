@@ -49,7 +49,7 @@ static void look_at_hold(struct dlc_loader *loader, uint64_t slept_ns) {
         const struct dlc_options *options = &loader->options;
         uint64_t now;
 
-        if (!dlp_ring_held(dli_ring_of(loader)->control, loader->hold))
+        if (!dli_hold(loader))
                 return;
         loader->counts.hold_ns += slept_ns;
         now = clock_now_ns();

@@ -261,6 +261,11 @@ int dli_samples_column(struct dlc_loader *loader, const struct dlp_column_wish *
 
 struct dlp_sampler_terms dli_sampler_terms(const struct dlc_loader *loader, uint64_t epoch);
 
+/* ---- stats.c -------------------------------------------------------------------------------------------------- */
+
+/* What dlc_hold() returns for a loader that is attached. */
+const char *dli_hold(struct dlc_loader *loader);
+
 /* ---- client_diagnose.c ----------------------------------------------------------------------------------------------
  */
 

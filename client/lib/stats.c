@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "client/lib/client_clock.h"
 #include "client/lib/loader.h"
+#include "proto/base/shorten.h"
 #include "proto/ring.h"
 
 /* Batches that dlc_next() would hand out without waiting; leftovers from before a seek do not count. */
@@ -68,9 +70,19 @@ int dlc_get_stats(struct dlc_loader *loader, struct dlc_stats *ret_stats, size_t
         return 0;
 }
 
-const char *dlc_hold(struct dlc_loader *loader) {
-        if (dli_loader_enter(loader, "dlc_hold", true) < 0 || loader->state != DLI_ATTACHED ||
-            !dlp_ring_held(dli_ring_of(loader)->control, loader->hold))
+const char *dli_hold(struct dlc_loader *loader) {
+        char sentence[DLP_TEXT_MAX];
+        struct dlp_wait wait;
+
+        if (!dlp_ring_waits(dli_ring_of(loader)->control, &wait))
                 return NULL;
+        shorten(loader->hold, sizeof(loader->hold), "on hold: %s",
+                dlp_wait_sentence(&wait, loader->options.dataset, clock_now_ns(), sentence));
         return loader->hold;
+}
+
+const char *dlc_hold(struct dlc_loader *loader) {
+        if (dli_loader_enter(loader, "dlc_hold", true) < 0 || loader->state != DLI_ATTACHED)
+                return NULL;
+        return dli_hold(loader);
 }

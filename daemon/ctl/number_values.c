@@ -7,7 +7,6 @@
 
 #include "daemon/base/machine/own_io.h"
 #include "daemon/base/machine/own_process.h"
-#include "daemon/ctl/jobs/job_hold.h"
 #include "proto/base/clock.h"
 
 #define MICRO 1000000.0

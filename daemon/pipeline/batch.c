@@ -7,7 +7,6 @@
 
 #include "daemon/collate/mix/mixing.h"
 #include "daemon/collate/packing.h"
-#include "daemon/pipeline/compact.h"
 #include "proto/base/clock.h"
 #include "proto/order/philox.h"
 
@@ -183,11 +182,53 @@ static void mix_samples(const struct batch *batch) {
         }
 }
 
+/* ---- samples that are left out ---------------------------------------------------------------------------------
+ *
+ * A sample's place in the slot is fixed before it is known whether the sample can be served, so that workers write
+ * without asking each other. When the last sample has ended, those after a gap move up, in their order: what the client
+ * gets depends only on which samples are damaged. Where functions get whole batches, samples may be made again after
+ * that, in their new places, and further ones may be left out. */
+
+#define LEFT_OUT (-1) /* in place of an index, until the gaps are closed */
+
+void batch_skip(struct batch *batch, uint32_t idx_sample) {
+        batch->slot->columns.indices[idx_sample] = LEFT_OUT;
+        atomic_fetch_add_explicit(&batch->n_skipped, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&batch->stream->counters.n_skipped, 1, memory_order_relaxed);
+}
+
+/* After all samples of the batch have been served or left out, and collating_describe(). */
+static void move_up(struct batch *batch) {
+        struct dlp_slot_record *record = batch->slot->record;
+        const struct dlp_columns *columns = &batch->slot->columns;
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < batch->n_kept; i++) {
+                if (columns->indices[i] == LEFT_OUT)
+                        continue;
+                if (n < i) {
+                        columns->indices[n] = columns->indices[i];
+                        collating_move(&batch->collating, record, i, n);
+                        if (batch->samples)
+                                batch->samples[n] = batch->samples[i];
+                }
+                columns->substitutes[n] = -1;
+                columns->idx_errors[n] = -1;
+                n++;
+        }
+        batch->n_kept = record->n_samples = n;
+        record->n_skipped = batch->n_samples - n;
+        for (uint32_t i = 0; i < record->n_tensors; i++)
+                record->tensors[i].shape[0] = n;
+        if (n == 0)
+                record->n_tensors = 0; /* there is nothing to describe, not even a size */
+}
+
 void batch_close_gaps(struct batch *batch) {
         collating_describe(&batch->collating, batch->n_samples, batch->slot->record);
         /* A batch that is no longer wanted has places that were never filled, so its gaps are not closed. */
         if (atomic_load_explicit(&batch->n_skipped, memory_order_relaxed) > 0 && batch_is_wanted(batch))
-                batch_compact(batch);
+                move_up(batch);
 }
 
 static void complete_record(struct batch *batch, struct counters *counters) {

@@ -55,6 +55,9 @@ void batch_sample_done(struct batch *batch, struct counters *counters);
 bool batch_samples_are_last(struct batch *batch, uint32_t n_samples, struct counters *counters);
 void batch_whole_done(struct batch *batch, struct counters *counters);
 
+/* Workers: this sample is left out of its batch. */
+void batch_skip(struct batch *batch, uint32_t idx_sample);
+
 /* Closes the gaps of samples that were left out. The caller of batch_samples_are_last(). */
 void batch_close_gaps(struct batch *batch);
 void batch_samples_done(struct batch *batch, uint32_t n_samples, struct counters *counters);

@@ -11,9 +11,10 @@
 #include "daemon/base/machine/machine_memory.h"
 #include "daemon/base/thread.h"
 #include "daemon/pipeline/batch.h"
-#include "daemon/pipeline/failure/failure_hold.h"
+#include "daemon/pipeline/failure/park.h"
 #include "daemon/pipeline/pipeline_rows.h"
 #include "daemon/pipeline/schedule.h"
+#include "daemon/pipeline/waits.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 
@@ -229,7 +230,7 @@ static void planner_collect(struct planner *planner) {
         }
         while ((task = STAILQ_FIRST(&again))) {
                 STAILQ_REMOVE_HEAD(&again, entry);
-                if (task->is_held && hold_park(planner, task))
+                if (task->is_held && park_sample(planner, task))
                         continue;
                 if (task->not_before_ns)
                         STAILQ_INSERT_TAIL(&planner->resting, task, entry);
@@ -265,14 +266,13 @@ static void planner_look_for_stuck(struct planner *planner) {
                 return;
         planner->looked_ns = now_ns;
         reader_tend(planner->options.reader);
-        hold_forget_slow(planner);
-        hold_note_alone(planner, now_ns);
+        waits_look(planner, now_ns);
         for (uint32_t i = 0; i < planner->options.n_tasks; i++) {
                 struct task *task = &planner->options.tasks[i];
                 bool is_stuck = task->batch && task_reading_ns(task, now_ns) >= STUCK_NS;
 
                 if (is_stuck)
-                        hold_note_slow(planner, task, now_ns);
+                        waits_notice_read(task, now_ns);
                 if (is_stuck == task->is_stuck)
                         continue;
                 task->is_stuck = is_stuck;
@@ -284,14 +284,16 @@ static int ms_until(uint64_t then_ns, uint64_t now_ns) {
         return then_ns <= now_ns ? 0 : (int)((then_ns - now_ns) / 1000000) + 1;
 }
 
-/* A thread that could not be started is nobody's to announce. */
-static bool has_no_order(const struct planner *planner) {
+/* The same while no sample is under way. A client that was told why it waits is to learn that this is over, and a
+ * thread that makes an order and could not be started is nobody's to announce. */
+static int idle_patience(const struct planner *planner, int look_ms) {
         const struct stream *stream;
 
         TAILQ_FOREACH(stream, &planner->streams, entry)
-                if (stream->needs_order && !stream->order)
-                        return true;
-        return false;
+                if (stream->told_ns != 0 || stream->stopped_by == DLP_WAIT_SAMPLES ||
+                    (stream->stopped_by == DLP_WAIT_ORDER && !stream->order))
+                        return look_ms;
+        return -1;
 }
 
 /* How long the planner may sleep, in ms. -1: without a limit, because nothing is in progress. */
@@ -301,9 +303,9 @@ static int planner_patience(const struct planner *planner) {
         int look_ms = ms_until(planner->looked_ns + LOOK_NS, now_ns), rest_ms;
 
         if (planner->n_parked > 0)
-                return HOLD_TICK_MS;
+                return PARK_TICK_MS;
         if (planner->shares.n_free == planner->options.n_tasks)
-                return planner->any_dry ? HOLD_TELL_MS : has_no_order(planner) ? look_ms : -1;
+                return idle_patience(planner, look_ms);
         rest_ms = first ? ms_until(first->not_before_ns, now_ns) : look_ms;
         return rest_ms < look_ms ? rest_ms : look_ms;
 }
@@ -320,7 +322,8 @@ static void planner_retry_orders(struct planner *planner) {
                 task_substitute(planner, task);
         }
         TAILQ_FOREACH(stream, &planner->streams, entry) {
-                stream->needs_order = false;
+                if (stream->stopped_by == DLP_WAIT_ORDER || stream->stopped_by == DLP_WAIT_SAMPLES)
+                        stream->stopped_by = DLP_WAIT_NOTHING;
                 task_read_waiting(planner, stream);
         }
 }
@@ -358,11 +361,12 @@ static void *planner_main(void *userdata) {
 
                 planner_obey(planner);
                 planner_collect(planner);
-                hold_go_on(planner);
+                planner_look_for_stuck(planner);
+                waits_tell(planner); /* that a wait is over comes before the batch that was waited for */
+                park_go_on(planner);
                 planner_bury(planner);
                 planner_retry_orders(planner);
                 planner_wake_resting(planner);
-                planner_look_for_stuck(planner);
                 replay_look(planner);
                 schedule_plan(planner);
                 if (planner_arm(planner))
@@ -377,8 +381,8 @@ static void *planner_main(void *userdata) {
                 for (int i = 0; i < n; i++) {
                         struct stream *stream = events[i].data.ptr;
 
-                        if (stream)
-                                stream->is_full = false;
+                        if (stream && stream->stopped_by == DLP_WAIT_SLOT)
+                                stream->stopped_by = DLP_WAIT_NOTHING;
                 }
         }
         planner_collect(planner);

@@ -52,11 +52,6 @@ struct planner {
         uint64_t making_ns;  /* planner: how long making a batch takes, smoothed over all streams */
         TAILQ_HEAD(, stream) streams; /* planner */
         struct tasks retries;         /* planner: waiting for a place in the order that is not final yet */
-        bool any_held;                /* planner: of its streams */
-        bool any_slow;                /* planner: one of its streams has a slow read */
-        bool any_told;                /* planner: a client was told of a slow read, or that its stream is on hold */
-        bool any_alone;               /* planner: one of its streams waits for processes of its trainer */
-        bool any_dry;                 /* planner: one of its streams waits for samples that have not arrived */
         uint64_t n_replays;           /* planner: places that were chosen for batches that are served again */
         uint32_t n_parked;            /* planner: samples of all streams that wait for their dataset */
         struct tasks resting;         /* planner: until task->not_before_ns; the first one is due first */

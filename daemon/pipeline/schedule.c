@@ -87,7 +87,7 @@ static void stream_begin_epoch(struct planner *planner, struct stream *stream) {
                 }
         }
         if (r == -EAGAIN)
-                stream->needs_order = true; /* tried again when samples in progress come back */
+                stream->stopped_by = DLP_WAIT_ORDER; /* tried again when samples in progress come back */
         else if (r < 0)
                 job_fail(stream->job, EBADMSG, why.text); /* reserved memory is not there: the node itself has none */
         else
@@ -131,7 +131,7 @@ static struct slot *stream_take_slot(struct planner *planner, struct stream *str
                 r = ring_take(stream->ring, &slot); /* a slot may be free since before the watch was set */
         }
         if (r == RING_NO_SLOT) {
-                stream->is_full = true;
+                stream->stopped_by = DLP_WAIT_SLOT;
                 return NULL;
         }
         if (r < 0) {
@@ -219,7 +219,7 @@ static void look_up_rows(struct stream *stream, struct task *task) {
 static bool stream_plan_samples(struct planner *planner, struct stream *stream, struct task *task) {
         look_up_rows(stream, task);
         if (task->n_rows == 0) {
-                stream->needs_order = true;
+                stream->stopped_by = DLP_WAIT_ORDER;
                 return false;
         }
         task_begin(task, stream->batch, stream->idx_sample, &task->rows[0]);
@@ -233,8 +233,7 @@ static bool stream_plan_samples(struct planner *planner, struct stream *stream, 
 }
 
 static bool stream_is_runnable(const struct stream *stream) {
-        return !stream->is_ended && !stream->is_held && !stream->needs_order && (stream->batch || !stream->is_full) &&
-               STAILQ_EMPTY(&stream->large_waiting);
+        return !stream->is_ended && stream->stopped_by == DLP_WAIT_NOTHING && STAILQ_EMPTY(&stream->large_waiting);
 }
 
 /* Has the stream ended? Then its epoch has a length, and the plan is made again. */
@@ -250,16 +249,13 @@ static bool stream_has_ended(struct stream *stream, const struct growth *growth)
 /* May the next batch of a stream that goes on be begun? Only if all of it has arrived, for every rank: then it is the
  * same whatever the length of the stream will be. Its order says that it must be asked again when there is more, or
  * when there will be no more, unless that was so before it was asked. */
-static bool stream_has_arrived(struct planner *planner, struct stream *stream) {
+static bool stream_has_arrived(struct stream *stream) {
         const struct growth *growth = dataset_source(stream->dataset->dataset)->growth;
 
-        stream->is_dry = false;
         if (order_table_has(stream->order, dlp_epoch_plan_needs(&stream->plan, stream->step)))
                 return true;
-        if (!stream_has_ended(stream, growth)) {
-                stream->needs_order = stream->is_dry = true;
-                planner->any_dry = true;
-        }
+        if (!stream_has_ended(stream, growth))
+                stream->stopped_by = DLP_WAIT_SAMPLES;
         return false;
 }
 
@@ -292,7 +288,7 @@ static bool stream_has_length(struct planner *planner, struct stream *stream) {
                 return false;
         }
         if (n_units == DLP_UNKNOWN) {
-                stream->needs_order = true;
+                stream->stopped_by = DLP_WAIT_ORDER;
                 return false;
         }
         if (!dlp_epoch_plan_is_over(&stream->plan, stream->step))
@@ -312,7 +308,7 @@ static bool stream_prepare(struct planner *planner, struct stream *stream) {
         stream_begin_epoch(planner, stream);
         if (!stream->order)
                 return false;
-        if (stream->length == DLP_UNKNOWN && !stream_has_arrived(planner, stream))
+        if (stream->length == DLP_UNKNOWN && !stream_has_arrived(stream))
                 return false;
         if (!stream_has_units(stream) && !stream_has_length(planner, stream))
                 return false;

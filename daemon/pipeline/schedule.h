@@ -6,8 +6,8 @@
 
 #include "daemon/pipeline/planner.h"
 
-/* Plans until no stream can take more or all tasks are under way. A stream that cannot continue has the reason set:
- * is_full, needs_order, is_ended. */
+/* Plans until no stream can take more or all tasks are under way. A stream that cannot continue says so in
+ * stopped_by, or has ended. */
 void schedule_plan(struct planner *planner);
 
 /* May the stream's job have another task now, for a sample that is read again? It also registers that the job wants

@@ -579,7 +579,7 @@ int stream_learn_units(struct stream *stream, uint64_t n_units, struct why *why)
 
 void stream_end(struct stream *stream) {
         stream->is_ended = true;
-        stream->is_dry = false;
+        stream->stopped_by = DLP_WAIT_NOTHING;
         order_table_put(stream->order);
         order_table_put(stream->next_order);
         stream->order = stream->next_order = NULL;

@@ -123,7 +123,6 @@ struct stream {
         _Atomic bool is_touched; /* all pages of the ring exist; until then another thread works on them */
         _Atomic bool broken;     /* the client wrote an impossible value: the main thread closes its session */
         struct rank_counters counters;
-        _Atomic uint32_t n_parked;  /* samples that wait for their dataset; the planner writes */
         _Atomic uint32_t n_to_read; /* samples that are read although they could be copied: some were not in memory */
 
         /* The planner's own, written for each sample. */
@@ -140,23 +139,19 @@ struct stream {
         uint32_t n_tasks;               /* under way */
         struct budget large_budget;     /* reserved for buffers of large files; its limit is what was reserved */
         struct large_buffers large;
-        struct tasks large_waiting;  /* in line for one */
-        TAILQ_HEAD(, parked) parked; /* samples that wait for their dataset (pipeline/failure/failure_hold.h) */
-        uint64_t n_outages;          /* that had ended when its files were opened last */
-        const struct task *slow;     /* the read that has been under way for longest, if that is long */
-        uint64_t told_ns;            /* when the client was last told what it waits for */
-        uint64_t dry_ns;             /* since when it has been dry; 0: it is not */
-        bool past_cache;             /* packed samples are read past the page cache */
-        bool is_alone;               /* its functions wait for a process of the trainer's, and `alone` says so */
-        struct why alone;
-        bool is_held;     /* its dataset cannot be read: nothing is planned */
-        bool is_given_up; /* it was on hold for too long */
-        bool is_full;     /* no free slot: wait for the release eventfd */
-        bool needs_order; /* the order's table is not filled that far yet */
-        bool is_dry;      /* a stream whose next batch has not arrived yet */
-        bool is_removed;  /* removed: free it when its last task is back */
-        bool drains;      /* begins no further batch */
-        bool is_ended;    /* nothing more to plan */
+        struct tasks large_waiting;      /* in line for one */
+        TAILQ_HEAD(, parked) parked;     /* samples that wait for their dataset (pipeline/failure/park.h) */
+        uint64_t n_outages;              /* that had ended when its files were opened last */
+        enum dlp_wait_reason stopped_by; /* nothing is planned for it: SLOT, until its eventfd says that there is one;
+                                            ORDER and SAMPLES, in this turn; OUTAGE, as long as that lasts */
+        struct dlp_wait noticed;         /* of its reads and functions, by the last look (pipeline/waits.h) */
+        struct dlp_wait waits;           /* why its rank waits; */
+        uint64_t told_ns;                /* when its client was last told, 0: it was not */
+        bool past_cache;                 /* packed samples are read past the page cache */
+        bool is_given_up;                /* its samples were parked for too long */
+        bool is_removed;                 /* removed: free it when its last task is back */
+        bool drains;                     /* begins no further batch */
+        bool is_ended;                   /* nothing more to plan */
 
         struct replay replay;
         struct isolated *isolated; /* what cells get of it; NULL: its fields are decoded by workers */

@@ -258,6 +258,7 @@ static void add_job(Dlp__JobsReply *jobs, struct input *input) {
         static Dlp__Rank rank, *rank_pointers[] = { &rank, &rank };
         static Dlp__Waiting waiting;
         static Dlp__Stage stage, *stage_pointers[] = { &stage };
+        static Dlp__WaitReason reason;
         static Dlp__Node node;
         uint64_t *const NUMBERS[] = { &job.now_ns,        &job.n_samples,   &job.n_reads,     &job.read_ns,
                                       &job.queued_ns,     &job.worker_ns,   &rank.age_ns,     &rank.n_samples,
@@ -270,9 +271,12 @@ static void add_job(Dlp__JobsReply *jobs, struct input *input) {
         dlp__waiting__init(&waiting);
         dlp__stage__init(&stage);
         dlp__node__init(&node);
+        dlp__wait_reason__init(&reason);
         job.name = (char *)(uintptr_t)(how & 1 ? "other" : "job");
         job.failure = (char *)(uintptr_t)(how & 2 ? "failed" : "");
-        job.hold = (char *)(uintptr_t)(how & 4 ? "on \xff hold" : "");
+        reason.reason = how & 128 ? DLP_N_WAIT_REASONS : DLP_WAIT_OUTAGE;
+        reason.detail = (char *)(uintptr_t) "on \xff hold";
+        job.wait_reason = how & 4 ? &reason : NULL;
         job.ranks = rank_pointers;
         job.n_ranks = how >> 3 & 1 ? 2 : 1;
         rank.waiting = how & 16 ? NULL : &waiting;

@@ -9,6 +9,7 @@
 
 #include "daemon/data/look.h"
 #include "daemon/pipeline/failure/outage.h"
+#include "proto/base/clock.h"
 #include "proto/ring.h"
 #include "tests/support/serving.h"
 
@@ -72,17 +73,17 @@ static void attach(struct rank *rank, enum on_error on_error) {
                             .world = 1, .batch_size = BATCH, .shuffle = true, .n_slots = 2, .on_error = on_error });
 }
 
-static void wait_held(const struct rank *rank, char text[DLP_TEXT_MAX]) {
-        for (int i = 0; !dlp_ring_held(rank->control, text); i++) {
+static void wait_held(const struct rank *rank, struct dlp_wait *wait) {
+        for (int i = 0; !dlp_ring_waits(rank->control, wait); i++) {
                 ck_assert_msg(i < SOON_MS, "never on hold");
                 nap_ms(1);
         }
 }
 
 static void wait_not_held(const struct rank *rank) {
-        char text[DLP_TEXT_MAX];
+        struct dlp_wait wait;
 
-        for (int i = 0; dlp_ring_held(rank->control, text); i++) {
+        for (int i = 0; dlp_ring_waits(rank->control, &wait); i++) {
                 ck_assert_msg(i < SOON_MS, "for ever on hold");
                 nap_ms(1);
         }
@@ -99,10 +100,10 @@ static void eat(struct rank *rank, uint64_t first_step, uint64_t end_step) {
 }
 
 /* Takes what had been read before. Returns the step that comes next. */
-static uint64_t eat_until_held(struct rank *rank, uint64_t step, char text[DLP_TEXT_MAX]) {
+static uint64_t eat_until_held(struct rank *rank, uint64_t step, struct dlp_wait *wait) {
         struct taken taken;
 
-        while (!dlp_ring_held(rank->control, text)) {
+        while (!dlp_ring_waits(rank->control, wait)) {
                 ck_assert_uint_lt(step, N_SAMPLES / BATCH);
                 if (!rank_next(rank, 10, &taken))
                         continue;
@@ -116,6 +117,7 @@ static uint64_t eat_until_held(struct rank *rank, uint64_t step, char text[DLP_T
 START_TEST(a_dataset_that_is_gone_for_a_while_costs_no_sample) {
         static const enum on_error POLICIES[] = { ON_ERROR_FAIL, ON_ERROR_SUBSTITUTE, ON_ERROR_SKIP };
         char text[DLP_TEXT_MAX];
+        struct dlp_wait wait;
         struct rank rank;
         uint64_t step;
 
@@ -123,8 +125,10 @@ START_TEST(a_dataset_that_is_gone_for_a_while_costs_no_sample) {
         attach(&rank, POLICIES[_i / 2]);
         eat(&rank, 0, 3);
         take_away();
-        step = eat_until_held(&rank, 3, text);
-        ck_assert_ptr_nonnull(strstr(text, "on hold: "));
+        step = eat_until_held(&rank, 3, &wait);
+        ck_assert_uint_eq(wait.reason, DLP_WAIT_OUTAGE);
+        ck_assert(wait.since_ns > 0 && wait.since_ns <= clock_now_ns());
+        dlp_wait_sentence(&wait, "photos", clock_now_ns(), text);
         ck_assert_ptr_nonnull(strstr(text, serving.tree.root));
         ck_assert_ptr_nonnull(strstr(text, "(ENOENT)"));
         bring_back();
@@ -162,19 +166,19 @@ START_TEST(what_lasts_longer_than_outage_timeout_ends_the_job_with_the_reason) {
 END_TEST
 
 START_TEST(a_rank_on_hold_may_leave_or_go_on_elsewhere) {
-        char text[DLP_TEXT_MAX];
+        struct dlp_wait wait;
         struct rank rank;
 
         start(NULL, 0);
         attach(&rank, ON_ERROR_FAIL);
         eat(&rank, 0, 3);
         take_away();
-        eat_until_held(&rank, 3, text);
+        eat_until_held(&rank, 3, &wait);
         rank_leave(&rank);
         serving_settle(&serving); /* nothing of it waits for the dataset */
 
         attach(&rank, ON_ERROR_FAIL);
-        wait_held(&rank, text);
+        wait_held(&rank, &wait);
         rank_seek(&rank, &(struct cursor){ .epoch = 1 });
         bring_back();
         rank_eat_epoch(&rank, 1);
@@ -185,7 +189,7 @@ END_TEST
 
 /* All tasks could be with the first one. */
 START_TEST(ranks_that_come_while_it_is_gone_wait_likewise_and_lose_nothing) {
-        char text[DLP_TEXT_MAX];
+        struct dlp_wait wait;
         struct rank ranks[3];
 
         start(NULL, 0);
@@ -194,7 +198,7 @@ START_TEST(ranks_that_come_while_it_is_gone_wait_likewise_and_lose_nothing) {
                 rank_attach(&ranks[i], &serving,
                             &(struct rank_options){ .world = 3, .rank = i, .batch_size = BATCH, .shuffle = true });
         for (uint32_t i = 0; i < 3; i++)
-                wait_held(&ranks[i], text);
+                wait_held(&ranks[i], &wait);
         bring_back();
         for (uint32_t i = 0; i < 3; i++) {
                 rank_eat_epoch(&ranks[i], 0);

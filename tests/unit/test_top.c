@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "client/dlctl/top/top_view.h"
+#include "proto/wait_reason.h"
 #include "tests/support/glances.h"
 #include "tests/support/suite.h"
 
@@ -385,13 +386,16 @@ START_TEST(names_of_any_bytes_stay_within_their_line) {
                                              "31m",
                                              "训练训练训练训练训练训练训练训练训练训练训练",
                                              "e\xcc\x81\xcc\x81\xcc\x81" };
+        Dlp__WaitReason reason = DLP__WAIT_REASON__INIT;
 
         for (size_t i = 0; i < sizeof(NAMES) / sizeof(NAMES[0]); i++)
                 for (unsigned width = 1; width < 130; width += 7) {
                         tell(&earlier, SECOND);
                         tell(&now, 2 * SECOND);
                         tell_job(&now, NAMES[i], NAMES[i], 0)->user = (char *)(uintptr_t)NAMES[i];
-                        now.jobs[0].hold = (char *)(uintptr_t)NAMES[i];
+                        now.jobs[0].wait_reason = &reason;
+                        reason.reason = DLP_WAIT_OUTAGE;
+                        reason.detail = (char *)(uintptr_t)NAMES[i];
                         tell_dataset(&now, NAMES[i], "failed")->text = (char *)(uintptr_t)NAMES[i];
                         now.datasets[0].n_errors = 1;
                         draw_table(width, i % 2 == 0, expands_all);

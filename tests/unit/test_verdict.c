@@ -6,6 +6,7 @@
 
 #include "client/lib/diagnose/verdict.h"
 #include "proto/order/philox.h"
+#include "proto/wait_reason.h"
 #include "tests/support/suite.h"
 
 #define SECOND 1000000000ull
@@ -389,7 +390,8 @@ START_TEST(one_rank_that_is_slow_itself_is_named_whatever_the_others_wait_for) {
 END_TEST
 
 START_TEST(states_come_first) {
-        static char hold[] = "the disk\nis gone", failure[] = "too many damaged samples";
+        static char detail[] = "the disk\nis gone", failure[] = "too many damaged samples";
+        Dlp__WaitReason reason = DLP__WAIT_REASON__INIT;
         Dlp__Progress progress = DLP__PROGRESS__INIT;
 
         ten_seconds(0.9, 100, 19, 0.1, 1);
@@ -399,7 +401,9 @@ START_TEST(states_come_first) {
         now.ranks[0].n_ready = 1; /* it is a later epoch's */
         judge();
         ck_assert_str_eq(verdict_limit_name(v.limit), "decoding");
-        now.job.hold = hold;
+        reason.reason = DLP_WAIT_OUTAGE;
+        reason.detail = detail;
+        now.job.wait_reason = &reason;
         judge();
         ck_assert_str_eq(verdict_limit_name(v.limit), "outage");
         says(v.sentence, "the disk?is gone");

@@ -7,6 +7,7 @@
 #include "client/dlctl/top/top_amounts.h"
 #include "client/dlctl/top/top_view.h"
 #include "client/dlctl/top/top_words.h"
+#include "client/lib/diagnose/job_wait.h"
 #include "client/lib/progress_message.h"
 #include "proto/base/amounts.h"
 
@@ -65,7 +66,7 @@ static void put_terms(struct page *page) {
         }
         put_value(page, "counted", STYLE_PLAIN, facts_text(text, sizeof(text), job->numbers, job->n_numbers, false));
         put_value(page, "failed", STYLE_BAD, job->failure);
-        put_value(page, "on hold", STYLE_BAD, job->hold);
+        put_value(page, "on hold", STYLE_BAD, job_wait_text(job, text));
         if (confirming_text(job, text, sizeof(text)))
                 put_value(page, "confirming", STYLE_FAIR, text);
 }

@@ -4,6 +4,7 @@
 
 #include "client/dlctl/diagnose/confirming.h"
 #include "client/dlctl/output.h"
+#include "client/lib/diagnose/job_wait.h"
 
 /* What is not known is left out. */
 static void top_record_rates(cJSON *record, const double rates[N_RATES]) {
@@ -60,12 +61,13 @@ static void top_record_add_stage(cJSON *list, const struct stage_rates *rates) {
 
 static void top_record_add_job(cJSON *list, const struct job_rates *rates) {
         cJSON *record = list_record(list), *inner;
-        char text[CONFIRMING_TEXT_MAX];
+        char text[CONFIRMING_TEXT_MAX], waits[DLP_TEXT_MAX];
 
         record_fields(record, rates->job, "name user dataset world");
         top_record_rates(record, rates->rates);
         record_facts(record, rates->job->numbers, rates->job->n_numbers);
-        record_fields(record, rates->job, "failure hold");
+        record_fields(record, rates->job, "failure");
+        record_text(record, "hold", job_wait_text(rates->job, waits));
         if (confirming_text(rates->job, text, sizeof(text)))
                 record_text(record, "confirming", text);
         record_text(record, "limit", verdict_limit_name(rates->verdict->limit));

@@ -5,6 +5,7 @@
 #include "client/dlctl/diagnose/confirming.h"
 #include "client/dlctl/top/top_amounts.h"
 #include "client/dlctl/top/top_view.h"
+#include "client/lib/diagnose/job_wait.h"
 #include "client/lib/progress_message.h"
 #include "proto/base/amounts.h"
 
@@ -64,9 +65,9 @@ static void job_status(const struct job_rates *rates, struct cell *cell) {
         if (job->failure[0]) {
                 cell->style = STYLE_BAD;
                 snprintf(cell->buffer, sizeof(cell->buffer), "failed: %s", job->failure);
-        } else if (job->hold[0]) {
+        } else if (job_wait_text(job, sentence)[0]) {
                 cell->style = STYLE_BAD;
-                snprintf(cell->buffer, sizeof(cell->buffer), "on hold: %s", job->hold);
+                snprintf(cell->buffer, sizeof(cell->buffer), "on hold: %s", sentence);
         } else if (confirming_text(job, sentence, sizeof(sentence))) {
                 cell->style = STYLE_FAIR;
                 snprintf(cell->buffer, sizeof(cell->buffer), "confirming: %s", sentence);

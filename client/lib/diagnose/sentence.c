@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/lib/diagnose/job_wait.h"
 #include "client/lib/diagnose/verdict.h"
 #include "proto/base/text.h"
 
@@ -109,6 +110,8 @@ static void say_limit(struct writer *w, const struct verdict *v) {
 }
 
 static void say_sentence(struct writer *w, const Dlp__Job *job, const struct verdict *v) {
+        char text[DLP_TEXT_MAX];
+
         switch (v->limit) {
         case VERDICT_NOTHING_YET:
                 if (job->n_ranks == 0)
@@ -123,7 +126,7 @@ static void say_sentence(struct writer *w, const Dlp__Job *job, const struct ver
                 write_to(w, "the job has ended: %s", job->failure);
                 break;
         case VERDICT_OUTAGE:
-                write_to(w, "on hold: %s", job->hold);
+                write_to(w, "on hold: %s", job_wait_text(job, text));
                 break;
         case VERDICT_ORDER:
                 write_to(w, "the order of its epoch is being made, and no batch can be prepared before that");

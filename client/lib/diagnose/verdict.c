@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "proto/wait_reason.h"
+
 #define BATCHES_MIN     5u /* of the rank that took most: fewer say nothing about a mean */
 #define SECONDS_MIN     1.0
 #define LAG_SHARE       0.8 /* of what the others take: a rank that takes less is slow */
@@ -364,7 +366,7 @@ static enum verdict_limit verdict_limit_of(const struct look *now, const struct 
 
         if (has_text(now->job->failure))
                 return VERDICT_ENDED;
-        if (has_text(now->job->hold))
+        if (now->job->wait_reason && now->job->wait_reason->reason != DLP_WAIT_NOTHING)
                 return VERDICT_OUTAGE;
         if (waits_for_order(now->job) && (waits || seen->n == 0))
                 return VERDICT_ORDER;

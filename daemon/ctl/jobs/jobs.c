@@ -4,10 +4,10 @@
 
 #include "daemon/ctl/ctl_progress.h"
 #include "daemon/ctl/handlers.h"
-#include "daemon/ctl/jobs/job_hold.h"
 #include "daemon/ctl/jobs/job_replay.h"
 #include "daemon/ctl/number_values.h"
 #include "daemon/ctl/users/access.h"
+#include "proto/ring.h"
 
 #define HISTOGRAMS_MAX 64u /* of a job's ranks, so that the reply fits into a packet */
 
@@ -76,7 +76,9 @@ struct job_message {
         struct rank_message ranks[DLP_LOCAL_RANKS_MAX];
         Dlp__Rank *rank_pointers[DLP_LOCAL_RANKS_MAX];
         struct number_list numbers;
-        struct why failure, hold;
+        struct why failure;
+        struct dlp_wait wait;
+        Dlp__WaitReason wait_reason;
 };
 
 static void jobs_add_stage(struct job_message *message, enum stage_id id, const struct stage_total *total) {
@@ -129,11 +131,24 @@ static void fill_terms(Dlp__Job *message, struct job *job) {
         message->errors_allowed = job->damage.n_allowed;
 }
 
-/* Also finds the name of the job's user, which its sessions know, and why it is on hold. */
+static void fill_wait_reason(struct job_message *message) {
+        Dlp__WaitReason *reason = &message->wait_reason;
+
+        dlp__wait_reason__init(reason);
+        reason->reason = message->wait.reason;
+        reason->process = message->wait.process;
+        reason->since_ns = message->wait.since_ns;
+        reason->until_ns = message->wait.until_ns;
+        reason->sample = message->wait.sample;
+        reason->n_samples = message->wait.n_samples;
+        reason->detail = message->wait.detail;
+        message->job.wait_reason = reason;
+}
+
+/* Also finds the name of the job's user, which its sessions know, and why it waits. */
 static void fill_ranks(struct job_message *message, const struct job *job, struct server *server, uint64_t now_ns) {
         struct session *session;
 
-        message->hold.text[0] = '\0';
         message->job.ranks = message->rank_pointers;
         TAILQ_FOREACH(session, &server->sessions, entry) {
                 struct rank_message *rank = &message->ranks[message->job.n_ranks];
@@ -141,12 +156,11 @@ static void fill_ranks(struct job_message *message, const struct job *job, struc
                 if (session->job != job || !session->stream || message->job.n_ranks == DLP_LOCAL_RANKS_MAX)
                         continue;
                 fill_rank(rank, session, (uint32_t)message->job.n_ranks, now_ns);
-                if (!message->hold.text[0])
-                        hold_of(session->stream, &message->hold);
+                if (!message->job.wait_reason && dlp_ring_waits(session->stream->ring->control, &message->wait))
+                        fill_wait_reason(message);
                 message->job.user = rank->rank.user;
                 message->rank_pointers[message->job.n_ranks++] = &rank->rank;
         }
-        message->job.hold = message->hold.text;
 }
 
 void handle_jobs(struct session *session, const Dlp__Request *request) {

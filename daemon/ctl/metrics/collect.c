@@ -2,11 +2,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "daemon/ctl/jobs/job_hold.h"
 #include "daemon/ctl/metrics/metrics.h"
 #include "daemon/ctl/users/access.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
+#include "proto/ring.h"
 
 #define RANK_MAX 16u /* bytes of a number as text */
 
@@ -89,7 +89,7 @@ static int collect_ranks(struct server *server, struct metrics *metrics) {
                 struct job_metrics *job = session->stream ? collect_job_of(metrics, session->job) : NULL;
                 struct rank_metrics *rank = &metrics->ranks[metrics->n_ranks];
                 char number[RANK_MAX];
-                struct why why;
+                struct dlp_wait wait;
 
                 if (!job)
                         continue;
@@ -99,7 +99,7 @@ static int collect_ranks(struct server *server, struct metrics *metrics) {
                         return -ENOMEM;
                 metrics->n_ranks++;
                 job->numbers.n_ranks++;
-                job->numbers.is_on_hold |= hold_of(session->stream, &why);
+                job->numbers.is_on_hold |= dlp_ring_waits(session->stream->ring->control, &wait);
                 number_values_of_rank(session->stream, now_ns, &rank->numbers, &rank->meter);
         }
         return 0;

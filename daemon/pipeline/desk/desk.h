@@ -176,7 +176,7 @@ void desk_close(struct desk *desk);
 
 /* ---- the planner ----------------------------------------------------------------------------------------------- */
 
-/* Has something of it been missing for so long that the client should be told why no batch comes? Then `ret_text` says
+/* Has something of it been missing for so long that the client should be told why no batch comes? Then `ret_wait` says
  * so: there is no process, one does not come back, or it is not said how one has ended. What is not there in time ends
  * the job, or is taken as it is. `ret_tell`: the main thread is to be told that there is something to do. */
-bool desk_look(struct desk *desk, uint64_t now_ns, struct why *ret_text, bool *ret_tell);
+bool desk_look(struct desk *desk, uint64_t now_ns, struct dlp_wait *ret_wait, bool *ret_tell);

@@ -5,12 +5,15 @@
 
 #include "daemon/base/machine/machine_process.h"
 
-static unsigned long long desk_look_seconds(uint64_t ns) {
-        return ns / 1000000000u;
+static struct dlp_wait wait_of(const struct desk *desk, enum dlp_wait_reason reason, uint64_t since_ns) {
+        struct dlp_wait wait = { .reason = reason, .since_ns = since_ns };
+
+        snprintf(wait.detail, sizeof(wait.detail), "%s", desk_function(desk));
+        return wait;
 }
 
 /* No process is there for what waits. */
-static bool look_alone(struct desk *desk, uint64_t now_ns, struct why *ret_text) {
+static bool look_alone(struct desk *desk, uint64_t now_ns, struct dlp_wait *ret_wait) {
         const char *function = desk_function(desk);
         uint64_t alone_ns;
         struct why why;
@@ -20,20 +23,19 @@ static bool look_alone(struct desk *desk, uint64_t now_ns, struct why *ret_text)
         pthread_mutex_unlock(&desk->lock);
         if (alone_ns == 0 || now_ns < alone_ns + TELL_NS)
                 return false;
-        why_set(ret_text, 0, "on hold: python(%s): waiting for a worker process of the trainer, for %llu s so far",
-                function, desk_look_seconds(now_ns - alone_ns));
+        *ret_wait = wait_of(desk, DLP_WAIT_PROCESS, alone_ns);
         if (now_ns < alone_ns + GIVE_UP_NS)
                 return true;
         why_set(&why, 0,
                 "python(%s): no worker process of the trainer came within %llu s: functions are named when a loader is "
                 "opened, as in dlclient.Loader(..., workers={\"%s\": function})",
-                function, desk_look_seconds(GIVE_UP_NS), function);
+                function, GIVE_UP_NS / 1000000000u, function);
         desk_end_all(desk, &why);
         return true;
 }
 
 /* A process does not come back from its sample. One that is stopped, with its trainer or alone, is waited for. */
-static bool look_overdue(struct desk *desk, uint64_t now_ns, struct why *ret_text, bool *ret_tell) {
+static bool look_overdue(struct desk *desk, uint64_t now_ns, struct dlp_wait *ret_wait, bool *ret_tell) {
         struct overdue overdue;
         uint64_t passed_ns;
 
@@ -43,11 +45,11 @@ static bool look_overdue(struct desk *desk, uint64_t now_ns, struct why *ret_tex
         passed_ns = now_ns > overdue.begun_ns ? now_ns - overdue.begun_ns : 0;
         if (overdue.limit_ns == 0 || passed_ns < overdue.limit_ns / 2)
                 return false;
-        why_set(ret_text, 0,
-                "on hold: python(%s): worker process %d has been at sample %llu%s for %llu s; it may for %llu s",
-                desk_function(desk), (int)overdue.pid, (unsigned long long)overdue.sample,
-                overdue.is_run ? " or one after it" : "", desk_look_seconds(passed_ns),
-                desk_look_seconds(overdue.limit_ns));
+        *ret_wait = wait_of(desk, DLP_WAIT_FUNCTION, overdue.begun_ns);
+        ret_wait->until_ns = overdue.begun_ns + overdue.limit_ns;
+        ret_wait->process = (uint32_t)overdue.pid;
+        ret_wait->sample = overdue.sample;
+        ret_wait->n_samples = overdue.is_run ? DLP_RUN_MAX : 1;
         if (passed_ns < overdue.limit_ns || process_is_stopped(overdue.pid))
                 return true;
         pthread_mutex_lock(&desk->lock);
@@ -59,7 +61,7 @@ static bool look_overdue(struct desk *desk, uint64_t now_ns, struct why *ret_tex
 }
 
 /* It is not said how a process ended. */
-static bool look_lost(struct desk *desk, uint64_t now_ns, struct why *ret_text) {
+static bool look_lost(struct desk *desk, uint64_t now_ns, struct dlp_wait *ret_wait) {
         struct tasks late = STAILQ_HEAD_INITIALIZER(late);
         uint64_t lost_ns = 0;
         struct task *task;
@@ -78,16 +80,13 @@ static bool look_lost(struct desk *desk, uint64_t now_ns, struct why *ret_text) 
         }
         if (lost_ns == 0 || now_ns < lost_ns + TELL_NS)
                 return false;
-        why_set(ret_text, 0,
-                "on hold: python(%s): a worker process has ended, and for %llu s it has not been said how: the process "
-                "that supervises may be stopped",
-                desk_function(desk), desk_look_seconds(now_ns - lost_ns));
+        *ret_wait = wait_of(desk, DLP_WAIT_ENDING, lost_ns);
         return true;
 }
 
-bool desk_look(struct desk *desk, uint64_t now_ns, struct why *ret_text, bool *ret_tell) {
-        bool is_lost = look_lost(desk, now_ns, ret_text);
+bool desk_look(struct desk *desk, uint64_t now_ns, struct dlp_wait *ret_wait, bool *ret_tell) {
+        bool is_lost = look_lost(desk, now_ns, ret_wait);
 
         *ret_tell = false;
-        return look_alone(desk, now_ns, ret_text) || look_overdue(desk, now_ns, ret_text, ret_tell) || is_lost;
+        return look_alone(desk, now_ns, ret_wait) || look_overdue(desk, now_ns, ret_wait, ret_tell) || is_lost;
 }

@@ -5,7 +5,6 @@
 
 #include "daemon/base/log.h"
 #include "daemon/pipeline/batch.h"
-#include "daemon/pipeline/compact.h"
 #include "proto/base/clock.h"
 
 #define LOGGED_ERRORS_MAX 100u /* for each dataset; further damaged samples are only counted */
@@ -73,7 +72,7 @@ static enum failure failure_rest(struct task *task, const struct why *named) {
 }
 
 /* It is not known yet whether the sample or its file system is at fault, so nothing is decided here. */
-static enum failure failure_hold(struct task *task, const struct why *text) {
+static enum failure park_until_judged(struct task *task, const struct why *text) {
         if (task->failing_ns == 0)
                 task->failing_ns = clock_now_ns();
         task->failing = *text;
@@ -170,7 +169,7 @@ enum failure failure_handle(struct task *task, int error, const struct why *why,
         name_sample(task, text.text, &named);
         if (is_to_be_judged(task, error) &&
             outage_judge(dataset->outage, sample, error, &task->held_round) == OUTAGE_WAIT)
-                return failure_hold(task, &named);
+                return park_until_judged(task, &named);
         counter_add(&counters->n_sample_errors, 1);
         if (is_shortage(error) && task->n_shortages < SHORTAGE_TRIES)
                 return failure_rest(task, &named);
