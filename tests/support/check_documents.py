@@ -3,9 +3,9 @@
 
 Looks at README, ARCHITECTURE, HACKING, everything below docs/, and the pages of OTHERS:
 
-- Every path in `backticks` is a file or a folder of the tree: from the root, or from one of the folders in FROM, or, without a
-  slash, a file's name. Words in capitals stand for a name (`daemon/decode/NAME.c`), a star for any.
-- In the documents of DEEP, every name in `backticks` with an underscore, and every `function()`, stands in some source.
+- Every path in `backticks` is a file or a folder of the tree: from the root, or, in the documents of DEEP, from one of the folders in
+  FROM, or, without a slash, a file's name. Words in capitals stand for a name (`daemon/decode/NAME.c`), a star for any.
+- Every name in `backticks` with an underscore, and every `function()`, stands in some source.
 - Every link leads to a file, and to a heading of it.
 - No document is longer than its limit. ARCHITECTURE, README and HACKING together are 60 KB, so that they are read.
 - Numbers in NUMBERS are those of the sources.
@@ -29,8 +29,10 @@ LIMITS = (("README.md", 8 << 10), ("ARCHITECTURE.md", 30 << 10), ("HACKING.md", 
           ("docs/decisions/", 10 << 10), ("docs/support.md", 15 << 10))
 TOGETHER = 60 << 10
 SOURCES = (".c", ".h", ".cu", ".cuh", ".py", ".proto", ".mk", ".sh", ".js", ".conf", ".def", ".inc", ".S", ".toml", ".service", "Makefile")
-# Names of other libraries.
-FOREIGN = {"curl_easy_header", "archive_write_disk", "tsearch", "fts"}
+# Names of other libraries, of examples, and of measurements that are put together of words.
+FOREIGN = {"curl_easy_header", "archive_write_disk", "tsearch", "fts", "skip_first_batches", "gather_for_metrics", "accumulate",
+           "gradient_accumulation_steps", "prefetch_size", "exported_job", "text_positions", "text_segments", "end_to_end_of_link",
+           "end_to_end_slowdown", "end_to_end_paced_slowdown", "end_to_end_beside_of_link"}
 
 PATH = re.compile(r"^[\w.-]+(?:/[\w.*-]+)*/?$")
 FILE = re.compile(r"\.(?:c|h|cu|cuh|py|mk|sh|proto|S|dict|inc|def)$")
@@ -131,7 +133,7 @@ def code_offences(tree, path, line, deep):
             ours = FILE.search(text) or text.split("/")[0] in tree.folders or text.endswith("/")
             if ours and not text.startswith(".") and not tree.has(text, beside):
                 yield f"`{text}` is not in the tree"
-        elif deep and NAME.match(text) and text.rstrip("()") not in tree.words:
+        elif path not in OTHERS and NAME.match(text) and text.rstrip("()") not in tree.words:
             yield f"`{text}` stands in no source"
 
 
