@@ -4,7 +4,7 @@
  *
  * Steps are written one after the other, separated by blanks; each is name(argument, key=value), with torchvision's
  * meaning and defaults. `raw` alone gives the encoded bytes, `decode` alone the unchanged pixels; `decode` may also be
- * written before other steps, for its arguments. The steps and their arguments are in table.h, the code in recipe/.
+ * written before other steps, for its arguments. Each step is a file in steps/; what they share is in recipe/.
  *
  * A sample goes through a recipe in two phases, because a crop is drawn from the size in the header, before anything is
  * decoded:
