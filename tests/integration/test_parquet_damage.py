@@ -60,7 +60,7 @@ def _(box):
     equal([[(field or {}).get("value", (field or {}).get("text")) for field in (line["fields"][name] for name in "abc")] for line in lines],
           [[1, 1 << 40, "x"], [2, 4, "y"], [-(1 << 40), -5, "z"], [None, 6, None]], "values")
     equal({line["fields"]["b"]["dtype"] for line in lines}, {"int64"}, "the wider type")
-    daemon.refused("d", 'field "d" cannot be served', "b.parquet: row group 0", "another type than in the first file", pipeline="b; d")
+    daemon.refused("d", 'field "d" cannot be served', "b.parquet: column", "another type than in the first file", pipeline="b; d")
 
 
 @case("what the helper writes is served when nothing in it lies")

@@ -35,9 +35,17 @@ static int open_vector(const char *name, uint64_t *ret_n_bytes) {
         return fd;
 }
 
+static uint32_t field_of_column(const struct arrow_schema *schema, uint32_t column) {
+        uint32_t idx = 0;
+
+        for (; column > 0; column--)
+                idx += 1 + arrow_schema_field(schema, idx)->n_below;
+        return idx;
+}
+
 static uint32_t find_column(const struct arrow_schema *schema, const char *name) {
         for (uint32_t i = 0; i < schema->n_columns; i++) {
-                uint32_t idx = arrow_schema_column(schema, i);
+                uint32_t idx = field_of_column(schema, i);
 
                 if (strcmp(arrow_schema_text(schema, arrow_schema_field(schema, idx)->name), name) == 0)
                         return idx;
@@ -67,11 +75,11 @@ static void check_cell(int fd, const struct arrow_cell *cell, const cJSON *row, 
         check_hex(bytes, cell->n_bytes, row->valuestring, what);
 }
 
-static struct arrow_widths no_widths(void) {
-        struct arrow_widths widths;
+static struct columnar_widths no_widths(void) {
+        struct columnar_widths widths;
 
         for (unsigned i = 0; i < ARROW_LEVELS_MAX; i++)
-                widths.n[i] = ARROW_WIDTH_NONE;
+                widths.n[i] = COLUMNAR_WIDTH_NONE;
         return widths;
 }
 
@@ -90,7 +98,7 @@ static void check_bools(const struct arrow_rows *rows, uint32_t idx, const struc
 /* Compares the rows of the current batch, a few at a time. */
 static void check_batch(const struct arrow_table *table, int fd, uint32_t idx, const cJSON **row, const char *what) {
         const struct arrow_field *field = arrow_schema_field(arrow_table_schema(table), idx);
-        struct arrow_widths widths = no_widths();
+        struct columnar_widths widths = no_widths();
         struct arrow_cell cells[ARROW_ROWS_MAX];
         bool is_valid[ARROW_ROWS_MAX], has_bools = arrow_has_bools(arrow_table_schema(table), idx);
         bool has_cells = arrow_has_cells(arrow_table_schema(table), idx) || has_bools;
@@ -179,8 +187,8 @@ static int read_rows(const struct arrow_table *table) {
         int r = 0;
 
         for (uint32_t i = 0; i < schema->n_columns && r == 0; i++) {
-                struct arrow_widths widths = no_widths();
-                uint32_t idx = arrow_schema_column(schema, i);
+                struct columnar_widths widths = no_widths();
+                uint32_t idx = field_of_column(schema, i);
                 const struct arrow_field *field = arrow_schema_field(schema, idx);
                 uint64_t n = arrow_table_batch(table)->n_rows;
                 struct arrow_rows rows = arrow_table_rows(table, 0, n < ARROW_ROWS_MAX ? (uint32_t)n : ARROW_ROWS_MAX);
@@ -378,7 +386,8 @@ START_TEST(columns_are_found_by_their_names_in_files_that_differ) {
                 snprintf(other_name, sizeof(other_name), "../differing/%s", rows[i].other);
                 one = open_table(one_name, &one_fd);
                 other = open_table(other_name, &other_fd);
-                ck_assert(arrow_schema_map(arrow_table_schema(one), arrow_table_schema(other), map));
+                ck_assert(columns_map(&ARROW_COLUMNS, arrow_schema_range(arrow_table_schema(one)),
+                                      arrow_schema_range(arrow_table_schema(other)), map));
                 idx = find_column(arrow_table_schema(one), rows[i].column);
                 if (rows[i].place == 0)
                         ck_assert_uint_eq(map[idx], find_column(arrow_table_schema(other), rows[i].column));
@@ -397,15 +406,16 @@ START_TEST(a_column_without_a_type_gets_that_of_another_file) {
 
         ck_assert_int_eq(arrow_schema_complete(&schema, arrow_table_schema(one), &why), 0);
         ck_assert_uint_eq(schema.n_fields, arrow_table_schema(one)->n_fields);
-        ck_assert(arrow_schema_has_null(&schema));
+        ck_assert(columns_have_null(&ARROW_COLUMNS, arrow_schema_range(&schema)));
         ck_assert_int_eq(arrow_schema_complete(&schema, arrow_table_schema(other), &why), 0);
         ck_assert_uint_eq(schema.n_columns, arrow_table_schema(one)->n_columns);
-        ck_assert(arrow_schema_has_null(&schema)); /* "never" */
+        ck_assert(columns_have_null(&ARROW_COLUMNS, arrow_schema_range(&schema))); /* "never" */
         idx = find_column(&schema, "both");
         ck_assert_uint_eq(arrow_schema_field(&schema, idx)->n_below, 2);
         ck_assert_str_eq(arrow_schema_field(&schema, idx + 2)->type, "string"); /* both.y */
         ck_assert_str_eq(arrow_schema_field(&schema, find_column(&schema, "nothing"))->type, "large_string");
-        ck_assert(arrow_schema_map(&schema, arrow_table_schema(one), map));
+        ck_assert(columns_map(&ARROW_COLUMNS, arrow_schema_range(&schema), arrow_schema_range(arrow_table_schema(one)),
+                              map));
         ck_assert_uint_eq(map[idx + 2], COLUMN_NONE);
         arrow_schema_fini(&schema);
 }

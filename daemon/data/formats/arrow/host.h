@@ -9,7 +9,7 @@
 /* All of it belongs to the caller. */
 struct arrow_host {
         const char *format;              /* its name */
-        const char *fields;              /* as in arrow_columns.h; NULL: all */
+        const char *fields;              /* as in columnar.h; NULL: all */
         const char *list;                /* the file that lists the others: "index.json" */
         struct stat folder, list_status; /* of the root and of that file, from before they were read */
         int64_t settled_ns;              /* as in index_stamp.h */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "daemon/base/machine/own_file.h"
-#include "daemon/data/files/listed.h"
+#include "daemon/data/formats/arrow/table/ipc_table.h"
 #include "daemon/data/index/index.h"
 #include "proto/base/cleanup.h"
 
@@ -14,7 +14,8 @@
 
 /* What the samples are taken from, and where they go. */
 struct ordering {
-        struct arrow_pass *pass;
+        struct columnar_pass *pass;
+        const struct listed *indices;
         const struct source *all; /* an index */
         struct index_builder *into;
         struct index_row rows[INDEX_FIELDS_MAX]; /* of the sample that is given */
@@ -116,8 +117,8 @@ static int indices_give_file(struct ordering *ordering, int fd, uint64_t n_bytes
 /* Calls one() for each indices file. */
 static int each_file(struct ordering *ordering, int (*one)(struct ordering *ordering, const char *name, int fd,
                                                            const struct stat *status, struct why *why)) {
-        struct arrow_pass *pass = ordering->pass;
-        const struct listed *indices = &pass->folder.indices;
+        struct columnar_pass *pass = ordering->pass;
+        const struct listed *indices = ordering->indices;
         int r = 0;
 
         for (size_t i = 0; i < indices->n && r == 0; i++) {
@@ -151,10 +152,10 @@ static int indices_read_file(struct ordering *ordering, const char *name, int fd
         return indices_give_file(ordering, fd, (uint64_t)status->st_size, why);
 }
 
-int arrow_indices_apply(struct arrow_pass *pass, struct index_builder *all, const char *name, const struct stat *status,
+int arrow_indices_apply(struct columnar_pass *pass, const struct listed *indices, struct index_builder *all,
                         struct index_builder *described) {
         _cleanup_(source_closep) struct source *source = NULL;
-        struct ordering ordering = { .pass = pass, .into = described };
+        struct ordering ordering = { .pass = pass, .indices = indices, .into = described };
         _cleanup_(closep) int fd = -1;
         int r = own_file_make("dataloaderd-rows", &fd);
 
@@ -168,7 +169,7 @@ int arrow_indices_apply(struct arrow_pass *pass, struct index_builder *all, cons
         ordering.all = source;
         r = each_file(&ordering, indices_note_file);
         if (r == 0) {
-                r = index_builder_add_shard(described, name, status);
+                r = index_builder_add_shard(described, pass->listed->names[0], &pass->status);
                 if (r < 0)
                         why_errno(pass->why, r, "%s: its index", pass->files->root);
         }

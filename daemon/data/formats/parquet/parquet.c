@@ -9,31 +9,52 @@
 
 #include "daemon/base/machine/beneath.h"
 #include "daemon/base/machine/disk.h"
+#include "daemon/data/files/shards.h"
 #include "daemon/data/format_tell.h"
-#include "daemon/data/formats/parquet/fill.h"
-#include "daemon/data/formats/parquet/survey.h"
+#include "daemon/data/formats/parquet/parquet_reading.h"
+#include "daemon/data/formats/parquet/parquet_schema.h"
 #include "proto/base/cleanup.h"
+
+static bool is_parquet(const char *name) {
+        const char *dot = strrchr(name, '.');
+
+        return name[0] != '.' && dot && strcmp(dot, ".parquet") == 0;
+}
+
+static const struct shards_kind SHARDS = {
+        .what = "Parquet file",
+        .pattern = "*.parquet",
+        .path = "a folder of .parquet files, or of one folder that has them, or such a file, or a pattern; split = "
+                "\"train\" chooses train-*.parquet or a folder \"train\"",
+        .is_taken = is_parquet,
+        .begins_so = true,
+};
 
 static int parquet_build(int root_fd, const struct files *files, const struct format_options *options,
                          const struct index_watch *watch, struct index_builder **ret_builder, struct why *why) {
-        _cleanup_(parquet_pass_fini) struct parquet_pass pass = {
-                .root_fd = root_fd,
-                .files = files,
-                .watch = watch,
-                .refusals = format_refusals(options),
-                .why = why,
-        };
-        int r = parquet_pass_open(&pass, format_option(options, "split"), format_option(options, "fields"));
+        _cleanup_(parquet_schema_fini) struct parquet_schema schema = { 0 };
+        _cleanup_(listed_fini) struct listed listed = { 0 };
+        struct columnar_pass pass = { .format = &PARQUET_READING,
+                                      .name = FORMAT_PARQUET.name,
+                                      .root_fd = root_fd,
+                                      .files = files,
+                                      .watch = watch,
+                                      .refusals = format_refusals(options),
+                                      .why = why,
+                                      .listed = &listed,
+                                      .schema = &schema };
+        int r = shards_find(&listed, root_fd, files, &SHARDS, format_option(options, "split"), &pass.settled_ns, why);
 
         if (r == 0)
-                r = parquet_survey(&pass);
-        return r < 0 ? r : parquet_fill(&pass, ret_builder);
+                r = columnar_build(&pass, format_option(options, "fields"), ret_builder);
+        columnar_fini(&pass);
+        return r;
 }
 
 static int parquet_is_it(int root_fd, const struct files *files) {
         _cleanup_(closep) int fd = -1;
         char path[PATH_MAX], magic[4];
-        int r = shards_first(root_fd, files, &PARQUET_SHARDS, path);
+        int r = shards_first(root_fd, files, &SHARDS, path);
 
         if (r <= 0)
                 return r;

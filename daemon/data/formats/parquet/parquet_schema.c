@@ -498,32 +498,24 @@ static void set_below(void *schema, uint32_t idx, uint32_t n_below) {
         ((struct parquet_element *)(void *)into->elements.bytes)[idx].n_below = n_below;
 }
 
-static const struct columns_type COLUMNS = { .name = parquet_schema_name_of,
-                                             .n_below = parquet_schema_n_below_of,
-                                             .sort = parquet_schema_sort_of,
-                                             .is_alike = is_alike,
-                                             .append = append_element,
-                                             .set_below = set_below };
+const struct columns_type PARQUET_COLUMNS = { .name = parquet_schema_name_of,
+                                              .n_below = parquet_schema_n_below_of,
+                                              .sort = parquet_schema_sort_of,
+                                              .is_alike = is_alike,
+                                              .append = append_element,
+                                              .set_below = set_below };
 
-static struct columns_range parquet_schema_range_of(const struct parquet_schema *schema) {
-        return (struct columns_range){ schema, 1, schema->n_elements };
+struct columns_range parquet_schema_range(const void *schema) {
+        return (struct columns_range){ schema, 1, ((const struct parquet_schema *)schema)->n_elements };
 }
 
-bool parquet_schema_map(const struct parquet_schema *schema, const struct parquet_schema *file, uint32_t *ret_map) {
-        ret_map[0] = 0;
-        return columns_map(&COLUMNS, parquet_schema_range_of(schema), parquet_schema_range_of(file), ret_map);
-}
-
-bool parquet_schema_has_null(const struct parquet_schema *schema) {
-        return columns_have_null(&COLUMNS, parquet_schema_range_of(schema));
-}
-
-int parquet_schema_complete(struct parquet_schema *schema, const struct parquet_schema *file, struct why *why) {
-        struct parquet_schema made = { 0 };
-        int r = append_element(&made, schema, 0);
+int parquet_schema_complete(void *schema, const void *file, struct why *why) {
+        struct parquet_schema made = { 0 }, *whole = schema;
+        const void *from = whole->n_elements > 0 ? schema : file;
+        int r = append_element(&made, from, 0);
 
         if (r == 0)
-                r = columns_complete(&COLUMNS, parquet_schema_range_of(schema), parquet_schema_range_of(file), &made,
+                r = columns_complete(&PARQUET_COLUMNS, parquet_schema_range(from), parquet_schema_range(file), &made,
                                      1);
         if (r < 0) {
                 parquet_schema_fini(&made);
@@ -532,7 +524,7 @@ int parquet_schema_complete(struct parquet_schema *schema, const struct parquet_
                                    : why_set(why, r, "no memory for its columns");
         }
         set_below(&made, 0, made.n_elements - 1);
-        parquet_schema_fini(schema);
-        *schema = made;
+        parquet_schema_fini(whole);
+        *whole = made;
         return 0;
 }

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/data/formats/differing/columns_map.h"
 #include "daemon/data/formats/parquet/thrift.h"
 #include "daemon/data/growing.h"
 #include "proto/base/why.h"
@@ -83,14 +84,11 @@ static inline const char *parquet_element_name(const struct parquet_schema *sche
 /* The definition level from which on a leaf has an element at this level of repetition, from 1 to its n_repeated. */
 uint32_t parquet_schema_level(const struct parquet_schema *schema, uint32_t idx_leaf_element, uint32_t repetition);
 
-/* Where the elements of `schema` are in that of another file, which may differ (differing/columns_map.h): in its
- * sequence, in what it has, and in the types of numbers. Whether values may be missing does not count. `ret_map` has
- * room for each element of `schema`. Returns false if no column is in both. */
-bool parquet_schema_map(const struct parquet_schema *schema, const struct parquet_schema *file, uint32_t *ret_map);
+/* As differing/columns_map.h wants them. Files may differ in the sequence of their columns, in what they have, and in
+ * the types of numbers. Whether values may be missing does not count. */
+extern const struct columns_type PARQUET_COLUMNS;
+struct columns_range parquet_schema_range(const void *schema);
 
-/* Has a column, or a member of a struct, no type, because no row has a value? */
-bool parquet_schema_has_null(const struct parquet_schema *schema);
-
-/* Gives these the types that they have in another file. idx_leaf and idx_parent of all elements stay what they are
- * where they come from. Returns 0, or -ENOMEM with `why`. */
-int parquet_schema_complete(struct parquet_schema *schema, const struct parquet_schema *file, struct why *why);
+/* Gives columns without a type those that they have in another file; a schema of zeroes becomes a copy of the file's.
+ * idx_leaf and idx_parent of all elements stay what they are where they come from. Returns 0, or -ENOMEM with `why`. */
+int parquet_schema_complete(void *schema, const void *file, struct why *why);

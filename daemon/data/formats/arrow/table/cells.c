@@ -297,7 +297,7 @@ static int inner_cell(const struct cursor *cursor, uint64_t row, uint64_t *width
                 n_here = cell->n_bytes - i < LEVEL_OFFSETS ? (uint32_t)(cell->n_bytes - i) : LEVEL_OFFSETS;
                 r = read_offsets(cursor, cell->offset + i, n_here, n_elements, lists);
                 for (uint32_t k = 0; k < n_here && r == 0; k++) {
-                        if (*width == ARROW_WIDTH_NONE)
+                        if (*width == COLUMNAR_WIDTH_NONE)
                                 *width = lists[k].n_bytes;
                         if (lists[k].n_bytes != *width)
                                 return different_lengths(cursor, row, lists[k].n_bytes, *width);
@@ -353,7 +353,7 @@ static int check_elements(const struct cursor *cursor, const bool *is_valid, con
         return r;
 }
 
-static int list_cells(const struct cursor *outer, const bool *is_valid, struct arrow_widths *widths,
+static int list_cells(const struct cursor *outer, const bool *is_valid, struct columnar_widths *widths,
                       struct arrow_cell *cells) {
         const struct arrow_rows *rows = outer->rows;
         struct cursor inner;
@@ -415,7 +415,7 @@ static int dictionary_numbers(const struct cursor *cursor, size_t width, uint8_t
 
 /* ---- what others ask for --------------------------------------------------------------------------------------- */
 
-static int cells_of(const struct cursor *cursor, const bool *is_valid, struct arrow_widths *widths,
+static int cells_of(const struct cursor *cursor, const bool *is_valid, struct columnar_widths *widths,
                     struct arrow_cell *cells) {
         if (arrow_batch_has_indices(cursor->rows->batch, cursor->rows->schema, cursor->idx_field))
                 return dictionary_cells(cursor, is_valid, cells);
@@ -434,7 +434,7 @@ static int cells_of(const struct cursor *cursor, const bool *is_valid, struct ar
         }
 }
 
-int arrow_cells(const struct arrow_rows *rows, uint32_t idx_field, struct arrow_widths *widths,
+int arrow_cells(const struct arrow_rows *rows, uint32_t idx_field, struct columnar_widths *widths,
                 struct arrow_cell *ret_cells, struct why *why) {
         struct cursor cursor = cursor_at(rows, idx_field, why);
         bool is_valid[ARROW_ROWS_MAX];
@@ -457,7 +457,7 @@ int arrow_cells(const struct arrow_rows *rows, uint32_t idx_field, struct arrow_
 
 int arrow_member_cells(const struct arrow_rows *rows, uint32_t idx_field, struct arrow_cell *ret_cells,
                        struct why *why) {
-        struct arrow_widths unused;
+        struct columnar_widths unused;
 
         if (idx_field != COLUMN_NONE)
                 return arrow_cells(rows, idx_field, &unused, ret_cells, why);

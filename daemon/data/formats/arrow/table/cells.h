@@ -9,22 +9,15 @@
 
 #include "daemon/data/formats/arrow/table/dictionary.h"
 #include "daemon/data/formats/arrow/table/ipc_batch.h"
-#include "daemon/data/schema.h"
+#include "daemon/data/formats/columnar/columnar_value.h"
 
 #define ARROW_ROWS_MAX   4096u           /* that are asked for at once */
 #define ARROW_LEVELS_MAX SCHEMA_DIMS_MAX /* of lists within lists */
-#define ARROW_WIDTH_NONE UINT64_MAX
-#define ARROW_CELL_NULL  UINT64_MAX /* offset: the row has no value */
+#define ARROW_CELL_NULL  UINT64_MAX      /* offset: the row has no value */
 
 struct arrow_cell {
         uint64_t offset, n_bytes; /* in the file, unless it was unpacked */
         const uint8_t *plain; /* the bytes of one that was unpacked, valid as long as the batch; NULL: in the file */
-};
-
-/* Lists within lists: a row's elements are an array only if all lists of a level have the same length. */
-struct arrow_widths {
-        uint64_t n[ARROW_LEVELS_MAX]; /* elements of a list of level 1, 2, ...; [0] is not used. ARROW_WIDTH_NONE: none
-                                       * was seen yet, and the first one decides */
 };
 
 struct arrow_rows {
@@ -51,7 +44,7 @@ const struct arrow_field *arrow_list_element(const struct arrow_schema *schema, 
 /* Writes the cells of the rows, n of them; `widths` are used for lists alone. Returns 0; -EBADMSG if offsets or indices
  * lead elsewhere; -ENOTSUP for lists of different lengths or with nulls among their elements; -ENOMEM; or an errno of
  * reading; with `why`, which does not name the file or column. */
-int arrow_cells(const struct arrow_rows *rows, uint32_t idx_field, struct arrow_widths *widths,
+int arrow_cells(const struct arrow_rows *rows, uint32_t idx_field, struct columnar_widths *widths,
                 struct arrow_cell *ret_cells, struct why *why);
 
 /* The same for text or bytes of a member of a struct. COLUMN_NONE: the file does not have it, so no row has a value. */

@@ -348,14 +348,6 @@ void arrow_schema_fini(struct arrow_schema *schema) {
         growing_fini(&schema->names);
 }
 
-uint32_t arrow_schema_column(const struct arrow_schema *schema, uint32_t column) {
-        uint32_t idx = 0;
-
-        for (; column > 0; column--)
-                idx += 1 + arrow_schema_field(schema, idx)->n_below;
-        return idx;
-}
-
 /* ---- in another file --------------------------------------------------------------------------------------------- */
 
 static const char *ipc_schema_name_of(const void *schema, uint32_t idx) {
@@ -429,29 +421,21 @@ static void set_below(void *schema, uint32_t idx, uint32_t n_below) {
         ((struct arrow_field *)(void *)into->fields.bytes)[idx].n_below = n_below;
 }
 
-static const struct columns_type COLUMNS = { .name = ipc_schema_name_of,
-                                             .n_below = ipc_schema_n_below_of,
-                                             .sort = ipc_schema_sort_of,
-                                             .is_alike = is_alike,
-                                             .append = append_field,
-                                             .set_below = set_below };
+const struct columns_type ARROW_COLUMNS = { .name = ipc_schema_name_of,
+                                            .n_below = ipc_schema_n_below_of,
+                                            .sort = ipc_schema_sort_of,
+                                            .is_alike = is_alike,
+                                            .append = append_field,
+                                            .set_below = set_below };
 
-static struct columns_range ipc_schema_range_of(const struct arrow_schema *schema) {
-        return (struct columns_range){ schema, 0, schema->n_fields };
+struct columns_range arrow_schema_range(const void *schema) {
+        return (struct columns_range){ schema, 0, ((const struct arrow_schema *)schema)->n_fields };
 }
 
-bool arrow_schema_map(const struct arrow_schema *schema, const struct arrow_schema *file, uint32_t *ret_map) {
-        return columns_map(&COLUMNS, ipc_schema_range_of(schema), ipc_schema_range_of(file), ret_map);
-}
-
-bool arrow_schema_has_null(const struct arrow_schema *schema) {
-        return columns_have_null(&COLUMNS, ipc_schema_range_of(schema));
-}
-
-int arrow_schema_complete(struct arrow_schema *schema, const struct arrow_schema *file, struct why *why) {
-        struct arrow_schema made = { 0 };
-        const struct arrow_schema *from = schema->n_fields > 0 ? schema : file;
-        int r = columns_complete(&COLUMNS, ipc_schema_range_of(from), ipc_schema_range_of(file), &made, 0);
+int arrow_schema_complete(void *schema, const void *file, struct why *why) {
+        struct arrow_schema made = { 0 }, *whole = schema;
+        const struct arrow_schema *from = whole->n_fields > 0 ? whole : file;
+        int r = columns_complete(&ARROW_COLUMNS, arrow_schema_range(from), arrow_schema_range(file), &made, 0);
 
         if (r == 0)
                 r = ipc_schema_copy_text(&made, arrow_schema_text(from, from->huggingface), &made.huggingface);
@@ -461,7 +445,7 @@ int arrow_schema_complete(struct arrow_schema *schema, const struct arrow_schema
                                              ARROW_FIELDS_MAX)
                                    : why_set(why, r, "no memory for its schema");
         }
-        arrow_schema_fini(schema);
-        *schema = made;
+        arrow_schema_fini(whole);
+        *whole = made;
         return 0;
 }

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "daemon/data/formats/arrow/table/flat.h"
+#include "daemon/data/formats/differing/columns_map.h"
 #include "daemon/data/growing.h"
 #include "proto/base/why.h"
 
@@ -72,17 +73,11 @@ static inline const char *arrow_schema_text(const struct arrow_schema *schema, u
         return (const char *)schema->names.bytes + at;
 }
 
-/* The field of column `column` < n_columns. */
-uint32_t arrow_schema_column(const struct arrow_schema *schema, uint32_t column);
+/* As differing/columns_map.h wants them. Files may differ in the sequence of their columns, in what they have, in the
+ * kinds of texts and lists, and in the types of numbers. */
+extern const struct columns_type ARROW_COLUMNS;
+struct columns_range arrow_schema_range(const void *schema);
 
-/* Where the fields of `schema` are in that of another file, which may differ (differing/columns_map.h): in its
- * sequence, in what it has, in the kinds of texts and lists, and in the types of numbers. `ret_map` has room for each
- * field of `schema`. Returns false if no column is in both. */
-bool arrow_schema_map(const struct arrow_schema *schema, const struct arrow_schema *file, uint32_t *ret_map);
-
-/* Has a column, or a member of a struct, the type null? */
-bool arrow_schema_has_null(const struct arrow_schema *schema);
-
-/* Gives these the types that they have in another file; a schema of zeroes becomes a copy of the file's. Returns 0, or
- * -ENOMEM with `why`. */
-int arrow_schema_complete(struct arrow_schema *schema, const struct arrow_schema *file, struct why *why);
+/* Gives columns without a type those that they have in another file; a schema of zeroes becomes a copy of the file's.
+ * Returns 0, or -ENOMEM with `why`. */
+int arrow_schema_complete(void *schema, const void *file, struct why *why);

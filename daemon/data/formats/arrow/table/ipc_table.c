@@ -82,7 +82,7 @@ static int add_values(const struct arrow_rows *rows, uint32_t idx_field, struct 
         uint8_t numbers[ARROW_ROWS_MAX * 8];
         bool is_valid[ARROW_ROWS_MAX];
         struct arrow_cell cells[ARROW_ROWS_MAX];
-        struct arrow_widths widths = { { 0 } };
+        struct columnar_widths widths = { { 0 } };
         int r = 0;
 
         if (ipc_table_is_number(field)) {

@@ -76,7 +76,7 @@ int arrow_texts(const struct arrow_rows *rows, uint32_t idx_field, uint64_t row,
                 struct text_list *list, struct why *why) {
         struct arrow_rows inner = *rows;
         struct arrow_cell texts[TEXTS_AT_ONCE];
-        struct arrow_widths unused;
+        struct columnar_widths unused;
         struct why detail;
         int r = 0;
 

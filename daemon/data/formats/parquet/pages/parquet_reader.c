@@ -68,7 +68,7 @@ void parquet_reader_fini(struct parquet_reader *reader) {
 /* Takes the bytes of one kind of levels, which have to be in memory. */
 static int take_levels(struct parquet_reader *reader, struct parquet_page_bytes *bytes, uint64_t n, unsigned kind,
                        struct parquet_runs *runs, uint32_t most, struct why *why) {
-        struct parquet_value levels;
+        struct columnar_value levels;
         int r;
 
         if (!parquet_take(bytes, n, &levels))
@@ -89,7 +89,7 @@ static int take_levels(struct parquet_reader *reader, struct parquet_page_bytes 
 static int take_counted_levels(struct parquet_reader *reader, struct parquet_page_bytes *bytes,
                                const struct parquet_page_header *header, unsigned kind, struct parquet_runs *runs,
                                uint32_t most, struct why *why) {
-        struct parquet_value head;
+        struct columnar_value head;
         uint8_t read[4];
         int r = 0;
 
@@ -209,16 +209,16 @@ static int look_for_row(struct parquet_reader *reader, struct why *why) {
         return r;
 }
 
-int parquet_reader_next(struct parquet_reader *reader, struct parquet_value *ret_value, struct why *why) {
+int parquet_reader_next(struct parquet_reader *reader, struct columnar_value *ret_value, struct why *why) {
         int r = reader->is_missing ? 0 : look_for_row(reader, why);
 
-        *ret_value = (struct parquet_value){ .offset = PARQUET_NULL };
+        *ret_value = (struct columnar_value){ .offset = COLUMNAR_NULL };
         if (r < 0 || reader->is_missing)
                 return r;
         reader->has_entry = false;
         if (reader->n_defined_now == reader->element->n_defined)
                 return parquet_values_next(reader, ret_value, why);
-        *ret_value = (struct parquet_value){ .offset = PARQUET_NULL };
+        *ret_value = (struct columnar_value){ .offset = COLUMNAR_NULL };
         return 0;
 }
 
@@ -232,7 +232,7 @@ int parquet_reader_end(const struct parquet_reader *reader, struct why *why) {
 
 static int append_number(struct parquet_reader *reader, uint64_t n_before, struct growing *elements, struct why *why) {
         uint64_t n_each = dlp_dtype_bytes(reader->element->dtype);
-        struct parquet_value value;
+        struct columnar_value value;
         uint8_t number[8];
         int r = parquet_values_next(reader, &value, why);
 
@@ -250,16 +250,16 @@ static int append_number(struct parquet_reader *reader, uint64_t n_before, struc
 }
 
 /* The lists below `level` end here: those of one level have all the same length. */
-static int close_lists(const struct parquet_reader *reader, struct parquet_widths *widths, const uint64_t *counts,
+static int close_lists(const struct parquet_reader *reader, struct columnar_widths *widths, const uint64_t *counts,
                        uint32_t level, struct why *why) {
         for (uint32_t k = level + 1; k <= reader->element->n_repeated; k++) {
-                if (widths->n[k] == PARQUET_WIDTH_NONE)
-                        widths->n[k] = counts[k];
-                if (counts[k] != widths->n[k])
+                if (widths->n[k - 1] == COLUMNAR_WIDTH_NONE)
+                        widths->n[k - 1] = counts[k];
+                if (counts[k] != widths->n[k - 1])
                         return why_set(why, -ENOTSUP,
                                        "has inner lists of %" PRIu64 " and of %" PRIu64
                                        " elements: only the outer lists may differ in length",
-                                       widths->n[k], counts[k]);
+                                       widths->n[k - 1], counts[k]);
         }
         return 0;
 }
@@ -290,7 +290,7 @@ static int end_empty(struct parquet_reader *reader, struct why *why) {
         return r < 0 ? r : 0;
 }
 
-int parquet_reader_next_list(struct parquet_reader *reader, struct parquet_widths *widths, struct growing *elements,
+int parquet_reader_next_list(struct parquet_reader *reader, struct columnar_widths *widths, struct growing *elements,
                              bool *ret_is_null, struct why *why) {
         uint64_t counts[PARQUET_LEVELS_MAX + 1] = { 0 }, n_elements = 0;
         int r = reader->is_missing ? 0 : look_for_row(reader, why);
@@ -313,9 +313,9 @@ int parquet_reader_next_list(struct parquet_reader *reader, struct parquet_width
 }
 
 int parquet_reader_next_texts(struct parquet_reader *reader,
-                              int (*take)(void *userdata, const struct parquet_value *text, struct why *why),
+                              int (*take)(void *userdata, const struct columnar_value *text, struct why *why),
                               void *userdata, bool *ret_is_null, struct why *why) {
-        struct parquet_value text;
+        struct columnar_value text;
         bool is_there;
         int r = reader->is_missing ? 0 : look_for_row(reader, why);
 

@@ -8,23 +8,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/data/formats/columnar/columnar_value.h"
 #include "daemon/data/formats/parquet/pages/encoded.h"
 #include "daemon/data/formats/parquet/pages/parquet_runs.h"
 
-#define PARQUET_LEVELS_MAX   7u         /* of lists within lists: as many as a field has dimensions */
-#define PARQUET_NULL         UINT64_MAX /* offset: there is no value */
-#define PARQUET_WIDTH_NONE   UINT64_MAX /* of inner lists: none was seen yet */
+#define PARQUET_LEVELS_MAX   7u /* of lists within lists: as many as a field has dimensions */
 #define PARQUET_WINDOW_BYTES (64u << 10)
-
-struct parquet_value {
-        const uint8_t *bytes; /* NULL: in the file at `offset`. Valid until the next row of this reader */
-        uint64_t offset, n_bytes;
-};
-
-/* Lists within lists: a row's elements are an array only if all lists of a level have the same length. */
-struct parquet_widths {
-        uint64_t n[PARQUET_LEVELS_MAX + 1]; /* elements of a list of level 2, 3, ...; the others are not used */
-};
 
 struct parquet_reader {
         /* Set once by the caller. */
@@ -54,7 +43,7 @@ struct parquet_reader {
 
         bool has_dictionary;
         uint64_t n_dictionary;
-        struct growing cells;            /* struct parquet_value, of values of different lengths */
+        struct growing cells;            /* struct columnar_value, of values of different lengths */
         struct parquet_page_bytes fixed; /* of values of one width */
 
         struct parquet_buffer packed, plain, dictionary, level_bytes[2];
@@ -74,19 +63,19 @@ int parquet_reader_begin(struct parquet_reader *reader, const struct parquet_foo
 /* The same for a leaf that the file does not have: each row is missing. */
 void parquet_reader_begin_missing(struct parquet_reader *reader);
 
-/* The value of the next row, of a leaf without lists; PARQUET_NULL if it is missing. Returns 0; -EBADMSG, -ENOTSUP,
+/* The value of the next row, of a leaf without lists; COLUMNAR_NULL if it is missing. Returns 0; -EBADMSG, -ENOTSUP,
  * -EFBIG or -ENOMEM with `why`, which does not name the column; or an errno of reading. Blocks for a read, sometimes.
  */
-int parquet_reader_next(struct parquet_reader *reader, struct parquet_value *ret_value, struct why *why);
+int parquet_reader_next(struct parquet_reader *reader, struct columnar_value *ret_value, struct why *why);
 
 /* The same for a list of numbers: appends the elements in C order, as the dtype of the leaf. */
-int parquet_reader_next_list(struct parquet_reader *reader, struct parquet_widths *widths, struct growing *elements,
+int parquet_reader_next_list(struct parquet_reader *reader, struct columnar_widths *widths, struct growing *elements,
                              bool *ret_is_null, struct why *why);
 
 /* The same for a list of text: gives them to `take`, one after the other, NULL for one that is missing; its errors are
  * returned. A text is valid until `take` returns. */
 int parquet_reader_next_texts(struct parquet_reader *reader,
-                              int (*take)(void *userdata, const struct parquet_value *text, struct why *why),
+                              int (*take)(void *userdata, const struct columnar_value *text, struct why *why),
                               void *userdata, bool *ret_is_null, struct why *why);
 
 /* After the last row: was that the whole chunk? Returns 0 or -EBADMSG with `why`. */

@@ -52,10 +52,10 @@ static int window_le32(struct parquet_reader *reader, uint64_t offset, uint64_t 
 /* ---- values ---------------------------------------------------------------------------------------------------- */
 
 /* Takes n bytes of a page. */
-bool parquet_take(struct parquet_page_bytes *from, uint64_t n, struct parquet_value *ret_value) {
+bool parquet_take(struct parquet_page_bytes *from, uint64_t n, struct columnar_value *ret_value) {
         if (n > from->n)
                 return false;
-        *ret_value = (struct parquet_value){ .bytes = from->bytes, .offset = from->offset, .n_bytes = n };
+        *ret_value = (struct columnar_value){ .bytes = from->bytes, .offset = from->offset, .n_bytes = n };
         if (from->bytes)
                 from->bytes += n;
         from->offset += n;
@@ -65,8 +65,8 @@ bool parquet_take(struct parquet_page_bytes *from, uint64_t n, struct parquet_va
 
 /* A length, then that many bytes. */
 static int values_take_array(struct parquet_reader *reader, struct parquet_page_bytes *from,
-                             struct parquet_value *ret_value, struct why *why) {
-        struct parquet_value head;
+                             struct columnar_value *ret_value, struct why *why) {
+        struct columnar_value head;
         uint32_t n = 0;
         int r = 0;
 
@@ -81,7 +81,7 @@ static int values_take_array(struct parquet_reader *reader, struct parquet_page_
         return parquet_take(from, n, ret_value) ? 0 : parquet_page_damaged("a value is said to be longer than it", why);
 }
 
-static int take_bool(struct parquet_reader *reader, struct parquet_value *ret_value, struct why *why) {
+static int take_bool(struct parquet_reader *reader, struct columnar_value *ret_value, struct why *why) {
         if (reader->values.n == 0)
                 return parquet_page_damaged("it has too few values", why);
         reader->flag = *reader->values.bytes >> reader->bit & 1;
@@ -90,11 +90,11 @@ static int take_bool(struct parquet_reader *reader, struct parquet_value *ret_va
                 reader->values.bytes++;
                 reader->values.n--;
         }
-        *ret_value = (struct parquet_value){ .bytes = &reader->flag, .n_bytes = 1 };
+        *ret_value = (struct columnar_value){ .bytes = &reader->flag, .n_bytes = 1 };
         return 0;
 }
 
-static int take_plain(struct parquet_reader *reader, struct parquet_value *ret_value, struct why *why) {
+static int take_plain(struct parquet_reader *reader, struct columnar_value *ret_value, struct why *why) {
         switch (reader->element->physical) {
         case PARQUET_BOOLEAN:
                 return take_bool(reader, ret_value, why);
@@ -107,7 +107,7 @@ static int take_plain(struct parquet_reader *reader, struct parquet_value *ret_v
         }
 }
 
-static int take_indexed(struct parquet_reader *reader, struct parquet_value *ret_value, struct why *why) {
+static int take_indexed(struct parquet_reader *reader, struct columnar_value *ret_value, struct why *why) {
         uint32_t idx, width = reader->element->width;
 
         if (!parquet_runs_next(&reader->indices, &idx))
@@ -115,9 +115,9 @@ static int take_indexed(struct parquet_reader *reader, struct parquet_value *ret
         if (!reader->has_dictionary || idx >= reader->n_dictionary)
                 return parquet_page_damaged("a value is not in its dictionary", why);
         if (width == 0)
-                *ret_value = ((const struct parquet_value *)(const void *)reader->cells.bytes)[idx];
+                *ret_value = ((const struct columnar_value *)(const void *)reader->cells.bytes)[idx];
         else
-                *ret_value = (struct parquet_value){
+                *ret_value = (struct columnar_value){
                         .bytes = reader->fixed.bytes ? reader->fixed.bytes + (uint64_t)idx * width : NULL,
                         .offset = reader->fixed.offset + (uint64_t)idx * width,
                         .n_bytes = width,
@@ -125,18 +125,18 @@ static int take_indexed(struct parquet_reader *reader, struct parquet_value *ret
         return 0;
 }
 
-static int values_take_run(struct parquet_reader *reader, struct parquet_value *ret_value, struct why *why) {
+static int values_take_run(struct parquet_reader *reader, struct columnar_value *ret_value, struct why *why) {
         uint32_t value;
 
         if (!parquet_runs_next(&reader->indices, &value))
                 return parquet_page_damaged("it has too few values", why);
         reader->flag = (uint8_t)value;
-        *ret_value = (struct parquet_value){ .bytes = &reader->flag, .n_bytes = 1 };
+        *ret_value = (struct columnar_value){ .bytes = &reader->flag, .n_bytes = 1 };
         return 0;
 }
 
-static int take_encoded(struct parquet_reader *reader, struct parquet_value *ret_value, struct why *why) {
-        struct parquet_value value = { 0 };
+static int take_encoded(struct parquet_reader *reader, struct columnar_value *ret_value, struct why *why) {
+        struct columnar_value value = { 0 };
         int r = parquet_encoded_next(&reader->encoded, &value.bytes, &value.n_bytes);
 
         if (r == -EBADMSG)
@@ -147,9 +147,9 @@ static int take_encoded(struct parquet_reader *reader, struct parquet_value *ret
         return 0;
 }
 
-int parquet_values_next(struct parquet_reader *reader, struct parquet_value *ret_value, struct why *why) {
+int parquet_values_next(struct parquet_reader *reader, struct columnar_value *ret_value, struct why *why) {
         if (reader->is_levels_only) {
-                *ret_value = (struct parquet_value){ 0 };
+                *ret_value = (struct columnar_value){ 0 };
                 return 0;
         }
         switch (reader->encoding) {
@@ -195,7 +195,7 @@ int parquet_values_dictionary(struct parquet_reader *reader, const struct parque
         reader->has_dictionary = true;
         growing_clear(&reader->cells);
         for (uint64_t i = 0; i < header->n_values && width == 0; i++) {
-                struct parquet_value value;
+                struct columnar_value value;
 
                 r = values_take_array(reader, &bytes, &value, why);
                 if (r < 0)
@@ -209,7 +209,7 @@ int parquet_values_dictionary(struct parquet_reader *reader, const struct parque
 int parquet_values_begin(struct parquet_reader *reader, uint64_t n_values, const struct parquet_page_bytes *bytes,
                          struct why *why) {
         struct parquet_page_bytes values = *bytes;
-        struct parquet_value head;
+        struct columnar_value head;
         int r = 0;
 
         reader->values = values;
