@@ -13,9 +13,9 @@
 #include "proto/base/nearest.h"
 
 static const struct format *const FORMATS[] = {
-        &FORMAT_ARROW,   &FORMAT_COCO, &FORMAT_CSV,      &FORMAT_FOLDER,     &FORMAT_IMAGEFOLDER, &FORMAT_JSONL,
-        &FORMAT_LITDATA, &FORMAT_MDS,  &FORMAT_MEGATRON, &FORMAT_NPY,        &FORMAT_NUMBERS,     &FORMAT_PACKED,
-        &FORMAT_PARQUET, &FORMAT_TEXT, &FORMAT_TFRECORD, &FORMAT_WEBDATASET,
+#define KIND(name) &format_##name,
+#include "kinds/formats.h"
+#undef KIND
 };
 
 int format_find(const char *name, const struct format **ret_format, struct why *why) {
@@ -23,7 +23,7 @@ int format_find(const char *name, const struct format **ret_format, struct why *
         struct nearest nearest;
 
         if (strncmp(name, SCANNER_PREFIX, strlen(SCANNER_PREFIX)) == 0) {
-                *ret_format = &FORMAT_PLUGIN;
+                *ret_format = &plugged_format;
                 return 0;
         }
         for (size_t i = 0; i < ARRAY_SIZE(FORMATS); i++) {

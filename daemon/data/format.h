@@ -1,4 +1,5 @@
-/* data/format.h: the kinds of datasets. Each format is one file, formats/NAME.c, and one row of the table in format.c.
+/* data/format.h: the kinds of datasets. A format is a folder or a file in formats/, with one struct format in it that is
+ * called format_NAME. The build lists them by the line that begins it (Makefile, KINDS).
  *
  * A format either finds its samples once and fills an index, which answers from then on (build), or it is a source
  * itself and computes its answers (open). */
@@ -32,6 +33,13 @@ static inline uint64_t index_watch_max_copied(const struct index_watch *watch) {
         return watch && watch->max_copied > 0 ? watch->max_copied : INDEX_COPIED_MAX;
 }
 
+/* A part of the names of a format's files. */
+struct format_naming {
+        const char *part;
+        bool is_end;  /* at the end of a name */
+        bool is_file; /* only if the path names files: beside others such a file is a readme */
+};
+
 struct format {
         const char *name;
         bool takes_files; /* the path may also name files; otherwise only a folder */
@@ -54,6 +62,11 @@ struct format {
          * NULL: auto never finds it. */
         int (*is_it)(int root_fd, const struct files *files);
 
+        /* Files that no format recognises by what they begin with are empty, damaged or compressed. The format that
+         * their names speak of says what is wrong, or reads those that are not empty. Up to one without a part; NULL:
+         * they speak of none. */
+        const struct format_naming *names;
+
         /* Either this or the next one is set; the other one is NULL.
          *
          * Makes an index of `files`, of which `root_fd` is the root (O_PATH is enough). `options` are those that the
@@ -75,23 +88,10 @@ struct format {
         void (*extend)(struct source *index);
 };
 
-extern const struct format FORMAT_ARROW;
-extern const struct format FORMAT_COCO;
-extern const struct format FORMAT_CSV;
-extern const struct format FORMAT_FOLDER;
-extern const struct format FORMAT_IMAGEFOLDER;
-extern const struct format FORMAT_JSONL;
-extern const struct format FORMAT_LITDATA;
-extern const struct format FORMAT_MDS;
-extern const struct format FORMAT_MEGATRON;
-extern const struct format FORMAT_NPY;
-extern const struct format FORMAT_NUMBERS;
-extern const struct format FORMAT_PACKED;
-extern const struct format FORMAT_PARQUET;
-extern const struct format FORMAT_PLUGIN; /* not in the table: it needs a scanner, and is named "plugin(...)" */
-extern const struct format FORMAT_TEXT;
-extern const struct format FORMAT_TFRECORD;
-extern const struct format FORMAT_WEBDATASET;
+#define KIND(name) extern const struct format format_##name;
+#include "kinds/formats.h"
+#undef KIND
+extern const struct format plugged_format; /* not among them: it needs a scanner, and is named "plugin(...)" */
 
 /* The formats one by one, by name; NULL after the last one. */
 const struct format *format_at(size_t idx);

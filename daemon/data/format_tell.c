@@ -74,29 +74,6 @@ static int format_tell_ask_all(int root_fd, const struct files *files, const cha
 
 /* ---- by name ----------------------------------------------------------------------------------------------------- */
 
-/* Files that no format recognises by what they begin with are empty, damaged or compressed. The format that their names
- * speak of says what is wrong, or reads those that are not empty. */
-static const struct naming {
-        const char *part; /* that a name has */
-        bool is_end;      /* at its end */
-        bool is_file;     /* only if the path names files: beside others such a file is a readme */
-        const char *format;
-} NAMINGS[] = {
-        { ".jsonl", true, false, "jsonl" },
-        { ".ndjson", true, false, "jsonl" },
-        { ".json", true, true, "jsonl" },
-        { ".csv", true, false, "csv" },
-        { ".tsv", true, false, "csv" },
-        { ".txt", true, true, "text" },
-        { ".tfrecord", false, false, "tfrecord" },
-        { ".tfrec", false, false, "tfrecord" },
-        { ".arrow", true, false, "arrow" },
-        { ".feather", true, false, "arrow" },
-        { "dataset_dict.json", true, false, "arrow" },
-        { "state.json", true, false, "arrow" },
-        { ".parquet", true, false, "parquet" },
-};
-
 static bool format_tell_has_ending(const char *name, const char *ending) {
         size_t n = strlen(name), n_ending = strlen(ending);
 
@@ -131,7 +108,7 @@ static bool is_packed(const char *name) {
 }
 
 struct names_seen {
-        uint32_t which; /* a bit for each of NAMINGS */
+        uint64_t formats; /* a bit for each one that names speak of */
         bool are_files;
         char packed[256];              /* one that is compressed; "": none */
         char picture[256];             /* the first that is a picture's */
@@ -141,13 +118,14 @@ struct names_seen {
 };
 
 static void see_name(struct names_seen *seen, const char *name) {
-        for (size_t i = 0; i < ARRAY_SIZE(NAMINGS) && !is_packed(name); i++) {
-                const struct naming *naming = &NAMINGS[i];
+        const struct format *format;
 
-                if ((seen->are_files || !naming->is_file) &&
-                    (naming->is_end ? format_tell_has_ending(name, naming->part) : strstr(name, naming->part) != NULL))
-                        seen->which |= 1u << i;
-        }
+        for (size_t i = 0; (format = format_at(i)) && !is_packed(name); i++)
+                for (const struct format_naming *naming = format->names; naming && naming->part; naming++)
+                        if ((seen->are_files || !naming->is_file) &&
+                            (naming->is_end ? format_tell_has_ending(name, naming->part)
+                                            : strstr(name, naming->part) != NULL))
+                                seen->formats |= 1ull << i;
         if (is_packed(name))
                 snprintf(seen->packed, sizeof(seen->packed), "%.255s", name);
         if (kind_of_file(name) != FIELD_PICTURE)
@@ -180,14 +158,9 @@ static int ask_names(int root_fd, const struct files *files, struct names_seen *
                 see_name(seen, files->names[i]);
         if (!seen->are_files)
                 r = format_look_into(root_fd, see_entry, seen);
-        for (size_t i = 0; i < ARRAY_SIZE(NAMINGS) && r == 0; i++) {
-                const struct format *format;
-
-                if ((seen->which >> i & 1) == 0 || format_find(NAMINGS[i].format, &format, NULL) < 0)
-                        continue;
-                if (by_names->n == 0 || by_names->last != format) /* those of a format follow each other */
-                        format_tell_add(by_names, format);
-        }
+        for (size_t i = 0; format_at(i) && r == 0; i++)
+                if (seen->formats >> i & 1)
+                        format_tell_add(by_names, format_at(i));
         return r;
 }
 

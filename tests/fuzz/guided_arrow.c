@@ -56,7 +56,7 @@ static void index_folder(const char *name, size_t n_bytes) {
         root_fd = open(folder_path(name, path), O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (root_fd < 0 || fd < 0)
                 _exit(2);
-        if (FORMAT_ARROW.build(root_fd, &(struct files){ .root = path }, NULL, NULL, &builder, &why) < 0) {
+        if (format_arrow.build(root_fd, &(struct files){ .root = path }, NULL, NULL, &builder, &why) < 0) {
                 if (!why.text[0])
                         abort();
                 return;

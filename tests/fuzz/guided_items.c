@@ -150,7 +150,7 @@ static void index_shard(struct input *input, uint8_t head) {
                              "\"column_names\":[%s],\"column_encodings\":[%s],\"column_sizes\":[%s],\"samples\":%u,"
                              "\"raw_data\":{\"basename\":\"s.bin\",\"bytes\":%zu}}]}",
                              columns.names, columns.encodings, columns.sizes, n_items, n_shard);
-        index_folder(head & 4 ? &FORMAT_LITDATA : &FORMAT_MDS, json, (size_t)n, shard, n_shard);
+        index_folder(head & 4 ? &format_litdata : &format_mds, json, (size_t)n, shard, n_shard);
         free(shard);
 }
 
@@ -165,7 +165,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
                 folder_make("items");
         has_folder = true;
         if (head & 1)
-                index_folder(head & 4 ? &FORMAT_LITDATA : &FORMAT_MDS, (const char *)input.at, input.n, SHARD,
+                index_folder(head & 4 ? &format_litdata : &format_mds, (const char *)input.at, input.n, SHARD,
                              sizeof(SHARD));
         else
                 index_shard(&input, head);

@@ -56,7 +56,7 @@ static bool is_accepted(const char *name, const uint8_t *data, size_t n_bytes, b
         root_fd = open(folder_path("npy", root), O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (root_fd < 0)
                 _exit(2);
-        if (FORMAT_NPY.open(root_fd, &(struct files){ .root = root, .names = &name, .n_names = 1 }, NULL, NULL, NULL,
+        if (format_npy.open(root_fd, &(struct files){ .root = root, .names = &name, .n_names = 1 }, NULL, NULL, NULL,
                             &source, &why) < 0) {
                 if (!why.text[0])
                         abort();

@@ -78,7 +78,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
                 _exit(2);
         /* Mostly by one thread: starting others takes longer than a small file. */
         PARTED_LIMITS = (struct parted_limits){ .n_threads = n_bytes % 8 == 0 ? 2 : 1, .is_patient = true };
-        if (FORMAT_PARQUET.build(root_fd, &(struct files){ .root = path }, NULL, &watch, &builder, &why) < 0) {
+        if (format_parquet.build(root_fd, &(struct files){ .root = path }, NULL, &watch, &builder, &why) < 0) {
                 if (!why.text[0])
                         abort();
                 return 0;

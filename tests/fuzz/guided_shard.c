@@ -102,7 +102,7 @@ static struct index_builder *build(const char *root, struct why *why) {
 
         if (root_fd < 0)
                 _exit(2);
-        return FORMAT_PACKED.build(root_fd, &(struct files){ .root = root }, NULL, NULL, &builder, why) == 0 ? builder
+        return format_packed.build(root_fd, &(struct files){ .root = root }, NULL, NULL, &builder, why) == 0 ? builder
                                                                                                              : NULL;
 }
 

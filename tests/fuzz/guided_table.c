@@ -98,7 +98,7 @@ static void write_file(const char *name, const uint8_t *data, size_t n_bytes) {
 /* Twice: by one thread, and by two that read small pieces. */
 static void try_format(const struct format *format, const char *name, const char *text, const uint8_t *data,
                        size_t n_bytes) {
-        bool is_table = format == &FORMAT_JSONL || format == &FORMAT_CSV;
+        bool is_table = format == &format_jsonl || format == &format_csv;
         const uint8_t *end = name && is_table && n_bytes > 0 ? memchr(data, '\0', n_bytes) : NULL;
         const char *const names[] = { name, "second" };
         size_t n_first = end ? (size_t)(end - data) : n_bytes, n_names = (name != NULL) + (end != NULL);
@@ -110,7 +110,7 @@ static void try_format(const struct format *format, const char *name, const char
                 write_file(names[1], end + 1, n_bytes - n_first - 1);
         CUTS_LIMITS = (struct cuts_limits){ .n_threads = 1, .cut_bytes = 1 << 20, .long_bytes = 1 << 20 };
         try_once(format, names, n_names, text, n_bytes, &alone);
-        if (format == &FORMAT_COCO)
+        if (format == &format_coco)
                 return;
         CUTS_LIMITS = (struct cuts_limits){ .n_threads = 2, .cut_bytes = 1 + n_bytes % 37, .long_bytes = 256 };
         try_once(format, names, n_names, text, n_bytes, &found);
@@ -134,21 +134,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
         options = OPTIONS[data[0] / 4 % ARRAY_SIZE(OPTIONS)];
         switch (data[0] % 4) {
         case 0:
-                try_format(&FORMAT_JSONL, "a.jsonl", options, data + 1, n_bytes - 1);
+                try_format(&format_jsonl, "a.jsonl", options, data + 1, n_bytes - 1);
                 break;
         case 1: /* the annotations lie among the pictures */
                 folder_write("listing/a.json", data + 1, n_bytes - 1);
                 folder_age("listing/a.json");
                 folder_age("listing");
-                try_format(&FORMAT_COCO, NULL, "annotations=a.json\n", data + 1, n_bytes - 1);
+                try_format(&format_coco, NULL, "annotations=a.json\n", data + 1, n_bytes - 1);
                 break;
         case 2:
                 if (data[0] & 128)
                         options = data[0] & 64 ? BLANKS : JOINED;
-                try_format(&FORMAT_CSV, data[0] & 64 ? "a.tsv" : "a.csv", options, data + 1, n_bytes - 1);
+                try_format(&format_csv, data[0] & 64 ? "a.tsv" : "a.csv", options, data + 1, n_bytes - 1);
                 break;
         default:
-                try_format(&FORMAT_TEXT, "a.txt", NULL, data + 1, n_bytes - 1);
+                try_format(&format_text, "a.txt", NULL, data + 1, n_bytes - 1);
         }
         return 0;
 }

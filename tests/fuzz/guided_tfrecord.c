@@ -164,7 +164,7 @@ static void index_file(const uint8_t *bytes, size_t n_bytes) {
         root_fd = open(folder_path("records", path), O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (root_fd < 0 || fd < 0)
                 _exit(2);
-        if (FORMAT_TFRECORD.build(root_fd, &(struct files){ .root = path }, NULL, NULL, &builder, &why) < 0) {
+        if (format_tfrecord.build(root_fd, &(struct files){ .root = path }, NULL, NULL, &builder, &why) < 0) {
                 if (!why.text[0])
                         abort();
                 return;

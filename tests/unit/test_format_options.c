@@ -96,7 +96,7 @@ START_TEST(a_key_or_number_that_does_not_fit_is_refused_by_name) {
 
         ck_assert_int_eq(format_options_parse("colour=red\n", &LISTING, &options, &why), -EINVAL);
         ck_assert_str_eq(why.text, "the format listing does not take colour; it takes annotations, length");
-        ck_assert_int_eq(format_options_parse("colour=red\n", &FORMAT_IMAGEFOLDER, &options, &why), -EINVAL);
+        ck_assert_int_eq(format_options_parse("colour=red\n", &format_imagefolder, &options, &why), -EINVAL);
         for (size_t i = 0; i < ARRAY_SIZE(BAD); i++) {
                 char text[64];
 

@@ -354,13 +354,13 @@ START_TEST(progress_is_shown_and_building_can_be_cancelled) {
                 snprintf(name, sizeof(name), "c/%d.jpg", i);
                 tree_file(&tree, name, "");
         }
-        ck_assert_int_eq(format_build(&FORMAT_IMAGEFOLDER, tree.fd, &files, NULL, &watch, &builder, &why), 0);
+        ck_assert_int_eq(format_build(&format_imagefolder, tree.fd, &files, NULL, &watch, &builder, &why), 0);
         index_builder_free(builder);
         ck_assert_uint_eq(onlooker.n_files, 9000);
         ck_assert_uint_ge(onlooker.n_calls, 3);
 
         atomic_store(&onlooker.cancel, true);
-        ck_assert_int_eq(format_build(&FORMAT_IMAGEFOLDER, tree.fd, &files, NULL, &watch, &builder, &why), -ECANCELED);
+        ck_assert_int_eq(format_build(&format_imagefolder, tree.fd, &files, NULL, &watch, &builder, &why), -ECANCELED);
         tree_remove(&tree);
 }
 END_TEST
@@ -376,7 +376,7 @@ START_TEST(an_unknown_format_is_answered_with_the_known_ones) {
                 "unknown format \"imagefolders\" (did you mean \"imagefolder\"?); choose one of: auto, arrow, "));
         ck_assert_ptr_nonnull(strstr(why.text, ", imagefolder, "));
         ck_assert_int_eq(format_find("imagefolder", &format, &why), 0);
-        ck_assert_ptr_eq(format, &FORMAT_IMAGEFOLDER);
+        ck_assert_ptr_eq(format, &format_imagefolder);
 }
 END_TEST
 

@@ -699,11 +699,11 @@ static const char *who_says_so(const char *name) {
         const struct files files = { .root = tree.root, .names = &name, .n_names = name ? 1 : 0 };
         char *at = who;
 
-        if (FORMAT_JSONL.is_it(tree.fd, &files))
+        if (format_jsonl.is_it(tree.fd, &files))
                 *at++ = 'j';
-        if (FORMAT_CSV.is_it(tree.fd, &files))
+        if (format_csv.is_it(tree.fd, &files))
                 *at++ = 'c';
-        if (FORMAT_TEXT.is_it(tree.fd, &files))
+        if (format_text.is_it(tree.fd, &files))
                 *at++ = 't';
         *at = '\0';
         return who;

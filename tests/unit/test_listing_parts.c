@@ -82,17 +82,17 @@ START_TEST(lines_are_the_same_wherever_a_file_is_cut) {
         setup();
         for (size_t i = 0; i < ARRAY_SIZE(TEXTS); i++) {
                 tree_file(&tree, "a.txt", TEXTS[i]);
-                compare(&FORMAT_TEXT, "a.txt", NULL, 20);
+                compare(&format_text, "a.txt", NULL, 20);
         }
         tree_file(&tree, "b.txt", "second\nfile\n");
         tree_file(&tree, "c.txt", "");
         tree_file(&tree, "d.txt",
                   "\xef\xbb\xbf"
                   "d\r\n\r\nfourth");
-        compare(&FORMAT_TEXT, NULL, NULL, 20);
-        compare(&FORMAT_TEXT, NULL, "sample=file\n", 3);
+        compare(&format_text, NULL, NULL, 20);
+        compare(&format_text, NULL, "sample=file\n", 3);
         tree_file(&tree, "c.txt", "\x1f\x8b");
-        ck_assert_int_eq(compare(&FORMAT_TEXT, NULL, NULL, 20), -ENOTSUP);
+        ck_assert_int_eq(compare(&format_text, NULL, NULL, 20), -ENOTSUP);
         teardown();
 }
 END_TEST
@@ -152,7 +152,7 @@ START_TEST(records_of_json_are_the_same_wherever_a_file_is_cut) {
         tree_file(&tree, "x/2", "two");
         for (size_t i = 0; i < ARRAY_SIZE(FILES); i++) {
                 tree_file(&tree, "a.jsonl", FILES[i].text);
-                ck_assert_msg(compare(&FORMAT_JSONL, "a.jsonl", FILES[i].options, 30) == FILES[i].r, "%s",
+                ck_assert_msg(compare(&format_jsonl, "a.jsonl", FILES[i].options, 30) == FILES[i].r, "%s",
                               FILES[i].text);
         }
         teardown();
@@ -195,7 +195,7 @@ START_TEST(rows_of_csv_are_the_same_wherever_a_file_is_cut) {
         tree_file(&tree, "b.csv", "k,w\n1,one\n2,two\n");
         for (size_t i = 0; i < ARRAY_SIZE(FILES); i++) {
                 tree_file(&tree, "a.csv", FILES[i].text);
-                ck_assert_msg(compare(&FORMAT_CSV, "a.csv", FILES[i].options, 40) == FILES[i].r, "%s", FILES[i].text);
+                ck_assert_msg(compare(&format_csv, "a.csv", FILES[i].options, 40) == FILES[i].r, "%s", FILES[i].text);
         }
         teardown();
 }
@@ -209,21 +209,21 @@ START_TEST(files_of_a_folder_are_the_same_wherever_they_are_cut) {
         tree_file(&tree, "d.csv",
                   "\n\n\xef\xbb\xbf"
                   "a,b\n");
-        compare(&FORMAT_CSV, NULL, NULL, 20);
+        compare(&format_csv, NULL, NULL, 20);
         tree_file(&tree, "d.csv", "\xef\xbb\xbf\n\n\"a\",b\n5,\"6\n7\"\n8,9\n");
         tree_file(&tree, "e.csv", "a,b\r\n5,\"6\n7\"\r\n8,9\r\n\"\n\n\n\",\n1,2");
-        ck_assert_int_eq(compare(&FORMAT_CSV, NULL, NULL, 30), 0);
+        ck_assert_int_eq(compare(&format_csv, NULL, NULL, 30), 0);
         tree_file(&tree, "f.csv", "c,a,d\r\n5,\"6\n7\",\r\n8,9,\"x\"\r\n1,2,");
         tree_file(&tree, "g.csv", "b\r\n5\n\n6\n7\n");
-        ck_assert_int_eq(compare(&FORMAT_CSV, NULL, NULL, 30), 0);
+        ck_assert_int_eq(compare(&format_csv, NULL, NULL, 30), 0);
         tree_file(&tree, "g.csv", "b,a,b,c\r\n5,6,7,\n8,9,0,1\n,,,2\n");
         tree_file(&tree, "h.csv", "a,\"b\"\r\n5,6\n7,8\n");
-        ck_assert_int_eq(compare(&FORMAT_CSV, NULL, NULL, 30), 0);
+        ck_assert_int_eq(compare(&format_csv, NULL, NULL, 30), 0);
         tree_file(&tree, "i.csv", "a,b\r\n5\n");
-        ck_assert_int_eq(compare(&FORMAT_CSV, NULL, NULL, 30), -EBADMSG);
+        ck_assert_int_eq(compare(&format_csv, NULL, NULL, 30), -EBADMSG);
         tree_file(&tree, "f.csv", "\"a\n\",e\r\n5,\"6\n7\"\r\n8,9\r\n1,2");
-        ck_assert_int_eq(compare(&FORMAT_CSV, NULL, NULL, 30), -EINVAL);
-        compare(&FORMAT_CSV, NULL, "columns=a, b\n", 20);
+        ck_assert_int_eq(compare(&format_csv, NULL, NULL, 30), -EINVAL);
+        compare(&format_csv, NULL, "columns=a, b\n", 20);
 
         for (int i = 0; i < 40; i++) {
                 char name[16], text[64];
@@ -232,10 +232,10 @@ START_TEST(files_of_a_folder_are_the_same_wherever_they_are_cut) {
                 sprintf(text, i == 20 ? "[{\"a\":%d},\n{\"b\":2}]\n" : "{\"a\":%d}\n{\"a\":2, \"s\":\"t\"}\n", i);
                 tree_file(&tree, name, i % 7 ? text : "");
         }
-        ck_assert_int_eq(compare(&FORMAT_JSONL, NULL, NULL, 20), 0);
+        ck_assert_int_eq(compare(&format_jsonl, NULL, NULL, 20), 0);
         tree_file(&tree, "x33.jsonl", "{\"a\":1}\nx\n");
         tree_file(&tree, "x34.jsonl", "x\n");
-        ck_assert_int_eq(compare(&FORMAT_JSONL, NULL, NULL, 20), -EBADMSG);
+        ck_assert_int_eq(compare(&format_jsonl, NULL, NULL, 20), -EBADMSG);
         teardown();
 }
 END_TEST
@@ -280,7 +280,7 @@ START_TEST(texts_by_chance_are_the_same_in_pieces) {
         setup();
         for (int i = 0; i < 150; i++) {
                 bool is_csv = i % 2;
-                const struct format *format = is_csv ? &FORMAT_CSV : &FORMAT_JSONL;
+                const struct format *format = is_csv ? &format_csv : &format_jsonl;
                 const char *name = is_csv ? "a.csv" : "a.jsonl";
                 _cleanup_(outcome_fini) struct outcome alone;
 
@@ -356,7 +356,7 @@ static void write_rows(const char *name, int n, const char *last) {
 
 START_TEST(a_large_file_is_the_same_by_many_threads) {
         static const char *const NAMES[] = { "a.jsonl", "a.csv", "a.txt" };
-        const struct format *const FORMATS[] = { &FORMAT_JSONL, &FORMAT_CSV, &FORMAT_TEXT };
+        const struct format *const FORMATS[] = { &format_jsonl, &format_csv, &format_text };
 
         setup();
         for (size_t i = 0; i < ARRAY_SIZE(NAMES); i++)
@@ -395,11 +395,11 @@ START_TEST(progress_is_told_and_a_pass_can_be_cancelled) {
 
         setup();
         write_rows("a.jsonl", 50000, "");
-        build(&FORMAT_JSONL, "a.jsonl", NULL, 3, 5000, 1 << 20, &watch, &outcome);
+        build(&format_jsonl, "a.jsonl", NULL, 3, 5000, 1 << 20, &watch, &outcome);
         ck_assert_int_eq(outcome.r, 0);
         ck_assert_uint_ge(watching.n_words, 10);
         watching = (struct watching){ .is_to_cancel = true };
-        build(&FORMAT_JSONL, "a.jsonl", NULL, 3, 5000, 1 << 20, &watch, &cancelled);
+        build(&format_jsonl, "a.jsonl", NULL, 3, 5000, 1 << 20, &watch, &cancelled);
         ck_assert_int_eq(cancelled.r, -ECANCELED);
         ck_assert_uint_eq(watching.n_words, 1);
         ck_assert_uint_lt(watching.n_last, 10000);

@@ -221,7 +221,7 @@ END_TEST
 static bool is_it(int root_fd, const char *name) {
         const struct files files = { .root = FOLDER, .names = &name, .n_names = name ? 1 : 0 };
 
-        return FORMAT_MEGATRON.is_it(root_fd, &files);
+        return format_megatron.is_it(root_fd, &files);
 }
 
 START_TEST(auto_knows_a_token_file_by_its_index) {

@@ -338,26 +338,26 @@ START_TEST(arrays_may_be_of_another_length_in_each_shard) {
         }
         n += snprintf(index + n, sizeof(index) - (size_t)n, "]}");
         write_file("index.json", (const uint8_t *)index, (size_t)n);
-        ck_assert_int_eq(compare(&FORMAT_MDS, NULL, 0, 3, "arrays of other lengths"), 0);
+        ck_assert_int_eq(compare(&format_mds, NULL, 0, 3, "arrays of other lengths"), 0);
         write_arrays("4.mds", 4, 3);
-        ck_assert_int_eq(compare(&FORMAT_MDS, NULL, 0, 3, "an array of another shape"), -ENOTSUP);
+        ck_assert_int_eq(compare(&format_mds, NULL, 0, 3, "an array of another shape"), -ENOTSUP);
         teardown();
 }
 END_TEST
 
 START_TEST(shards_of_items_are_the_same_however_many_threads_read_them) {
-        compare_folders(&FORMAT_MDS, "tests/vectors/mds");
-        compare_folders(&FORMAT_LITDATA, "tests/vectors/litdata");
+        compare_folders(&format_mds, "tests/vectors/mds");
+        compare_folders(&format_litdata, "tests/vectors/litdata");
 }
 END_TEST
 
 START_TEST(parquet_is_the_same_however_many_threads_read_it) {
-        compare_vectors(&FORMAT_PARQUET, "tests/vectors/parquet", ".parquet");
+        compare_vectors(&format_parquet, "tests/vectors/parquet", ".parquet");
 }
 END_TEST
 
 START_TEST(arrow_is_the_same_however_many_threads_read_it) {
-        compare_vectors(&FORMAT_ARROW, "tests/vectors/arrow", ".arrow");
+        compare_vectors(&format_arrow, "tests/vectors/arrow", ".arrow");
 }
 END_TEST
 

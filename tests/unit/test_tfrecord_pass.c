@@ -79,7 +79,7 @@ static void change_byte(uint32_t idx, off_t at) {
 
 static int build(const struct index_watch *watch, struct index_builder **ret_builder) {
         why.text[0] = '\0';
-        return FORMAT_TFRECORD.build(tree.fd, &(struct files){ .root = tree.root }, NULL, watch, ret_builder, &why);
+        return format_tfrecord.build(tree.fd, &(struct files){ .root = tree.root }, NULL, watch, ret_builder, &why);
 }
 
 static void refuse(const struct index_watch *watch, int error, const char *words) {
@@ -137,16 +137,16 @@ START_TEST(the_first_error_is_that_of_the_first_file) {
         change_byte(10, 300000);
         change_byte(11, 300000);
         for (int i = 0; i < 5; i++) {
-                ck_assert_int_eq(FORMAT_TFRECORD.build(tree.fd, &files, NULL, NULL, &builder, &why), -EBADMSG);
+                ck_assert_int_eq(format_tfrecord.build(tree.fd, &files, NULL, NULL, &builder, &why), -EBADMSG);
                 ck_assert_ptr_nonnull(
                         strstr(why.text, "/10.tfrecord: record 9 at byte 270144: the checksum of its data"));
         }
         change_byte(10, 300000);
         change_byte(11, 300000);
-        ck_assert_int_eq(FORMAT_TFRECORD.build(tree.fd, &files, NULL, NULL, &builder, &why), -ENOENT);
+        ck_assert_int_eq(format_tfrecord.build(tree.fd, &files, NULL, NULL, &builder, &why), -ENOENT);
         ck_assert_ptr_nonnull(strstr(why.text, "/absent"));
         strcpy(texts[12], "12.tfrecord");
-        ck_assert_int_eq(FORMAT_TFRECORD.build(tree.fd, &files, NULL, NULL, &builder, &why), -EINVAL);
+        ck_assert_int_eq(format_tfrecord.build(tree.fd, &files, NULL, NULL, &builder, &why), -EINVAL);
         ck_assert_ptr_nonnull(strstr(why.text, "/.: is not a regular file"));
         tree_remove(&tree);
 }

@@ -506,7 +506,7 @@ static int imagefolder_build(int root_fd, const struct files *files, const struc
         int r;
 
         (void)options;
-        r = index_builder_new(FORMAT_IMAGEFOLDER.name, 1, &walk.builder);
+        r = index_builder_new(format_imagefolder.name, 1, &walk.builder);
         if (r < 0)
                 return imagefolder_no_memory(&walk, r);
         r = imagefolder_list_classes(&walk);
@@ -564,7 +564,7 @@ static int imagefolder_is_it(int root_fd, const struct files *files) {
         return r == LOOKED_ENOUGH ? 0 : r;
 }
 
-const struct format FORMAT_IMAGEFOLDER = {
+const struct format format_imagefolder = {
         .name = "imagefolder",
         .is_it = imagefolder_is_it,
         .build = imagefolder_build,

@@ -300,7 +300,7 @@ static int npy_npy_open(int root_fd, const struct files *files, const struct for
                 return why_set(why, -ENOMEM, "%s: no memory to open it", files->root);
         source = &npy->source;
         source->type = &NPY_TYPE;
-        source->format = FORMAT_NPY.name;
+        source->format = format_npy.name;
         source->digest = npy->digest;
         r = read_raw(options, &raw, &detail);
         if (r == 0)
@@ -390,7 +390,7 @@ static int npy_is_it(int root_fd, const struct files *files) {
         return format_names_files(root_fd, files, npy_is_array);
 }
 
-const struct format FORMAT_NPY = {
+const struct format format_npy = {
         .name = "npy",
         .takes_files = true,
         .options = OPTIONS,

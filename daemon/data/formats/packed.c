@@ -282,7 +282,7 @@ static int packed_build(int root_fd, const struct files *files, const struct for
         int r;
 
         (void)options;
-        r = index_builder_new(FORMAT_PACKED.name, 1, &gathering.builder);
+        r = index_builder_new(format_packed.name, 1, &gathering.builder);
         if (r < 0)
                 return packed_no_memory(&gathering, r);
         r = count_shards(&gathering, &n_shards);
@@ -306,7 +306,7 @@ static int packed_is_it(int root_fd, const struct files *files) {
         return format_names_files(root_fd, files, packed_is_shard);
 }
 
-const struct format FORMAT_PACKED = {
+const struct format format_packed = {
         .name = "packed",
         .is_prepared = true,
         .is_it = packed_is_it,

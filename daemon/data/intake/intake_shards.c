@@ -31,7 +31,7 @@ static int intake_shards_refuse_others(const struct intake *intake, const char *
         struct why what;
         int r = format_tell(FORMAT_AUTO, intake->root_fd, &files, NULL, &format, &what);
 
-        if (r == 0 && format != &FORMAT_WEBDATASET)
+        if (r == 0 && strcmp(format->name, intake->source.format) != 0)
                 return why_set(why, -EINVAL,
                                "%s%s%s: a stream is made of tar archives, and this has the format %s: leave out stream "
                                "and write format = \"%s\", or keep the archives in a folder of their own",

@@ -254,7 +254,7 @@ static int run_finish(struct run *run, struct version *version, struct why *why)
         if (r < 0)
                 return r;
         snprintf(run->next.format, sizeof(run->next.format), "%s",
-                 is_packed ? FORMAT_PACKED.name : run->dataset->format);
+                 is_packed ? format_packed.name : run->dataset->format);
         done = run_sum_up(run, version);
         run_hear_all(run);
         if (done.has_changed) /* else nothing changes for those who are being served */

@@ -55,7 +55,7 @@ static int arrow_build(int root_fd, const struct files *files, const struct form
                        const struct index_watch *watch, struct index_builder **ret_builder, struct why *why) {
         _cleanup_(arrow_dataset_fini) struct arrow_dataset dataset = { 0 };
         struct columnar_pass pass = { .format = &ARROW_READING,
-                                      .name = FORMAT_ARROW.name,
+                                      .name = format_arrow.name,
                                       .root_fd = root_fd,
                                       .files = files,
                                       .watch = watch,
@@ -98,10 +98,17 @@ static const struct setting OPTIONS[] = {
         { 0 },
 };
 
-const struct format FORMAT_ARROW = {
+static const struct format_naming NAMES[] = { { ".arrow", .is_end = true },
+                                              { ".feather", .is_end = true },
+                                              { "dataset_dict.json", .is_end = true },
+                                              { "state.json", .is_end = true },
+                                              { 0 } };
+
+const struct format format_arrow = {
         .name = "arrow",
         .takes_files = true,
         .options = OPTIONS,
+        .names = NAMES,
         .is_it = arrow_folder_is_it,
         .build = arrow_build,
 };

@@ -384,7 +384,7 @@ static const struct setting OPTIONS[] = {
         { 0 },
 };
 
-const struct format FORMAT_COCO = {
+const struct format format_coco = {
         .name = "coco",
         .options = OPTIONS,
         .revision = "names of categories",

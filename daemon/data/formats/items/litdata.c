@@ -240,7 +240,7 @@ static int litdata_build(int root_fd, const struct files *files, const struct fo
         if (!reading)
                 return why_errno(why, -ENOMEM, "%s: its index", files->root);
         *reading = (struct reading){
-                .set = { .format = FORMAT_LITDATA.name, .item = "item", .refusals = format_refusals(options) },
+                .set = { .format = format_litdata.name, .item = "item", .refusals = format_refusals(options) },
                 .options = options,
                 .root_fd = root_fd,
                 .root = files->root
@@ -292,7 +292,7 @@ static const struct setting OPTIONS[] = {
         { 0 },
 };
 
-const struct format FORMAT_LITDATA = {
+const struct format format_litdata = {
         .name = "litdata",
         .options = OPTIONS,
         .is_it = litdata_is_it,

@@ -503,7 +503,7 @@ static int mds_build(int root_fd, const struct files *files, const struct format
         if (!reading)
                 return why_errno(why, -ENOMEM, "%s: its index", files->root);
         *reading = (struct reading){
-                .set = { .format = FORMAT_MDS.name, .item = "sample", .refusals = format_refusals(options) },
+                .set = { .format = format_mds.name, .item = "sample", .refusals = format_refusals(options) },
                 .root_fd = root_fd,
                 .root = files->root,
                 .fields = format_option(options, "fields")
@@ -546,7 +546,7 @@ static const struct setting OPTIONS[] = {
         { 0 },
 };
 
-const struct format FORMAT_MDS = {
+const struct format format_mds = {
         .name = "mds",
         .options = OPTIONS,
         .is_it = mds_is_it,

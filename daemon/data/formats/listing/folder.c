@@ -389,7 +389,7 @@ static const struct setting OPTIONS[] = {
 };
 
 /* Told by its option, never by files alone: a pattern cannot be guessed. */
-const struct format FORMAT_FOLDER = {
+const struct format format_folder = {
         .name = "folder",
         .options = OPTIONS,
         .build = folder_build,

@@ -448,10 +448,15 @@ static const struct setting OPTIONS[] = {
         OPTION_FILES, OPTION_RAW, OPTION_LABEL, OPTION_SPLIT, { 0 },
 };
 
-const struct format FORMAT_JSONL = {
+static const struct format_naming NAMES[] = {
+        { ".jsonl", .is_end = true }, { ".ndjson", .is_end = true }, { ".json", .is_end = true, .is_file = true }, { 0 }
+};
+
+const struct format format_jsonl = {
         .name = "jsonl",
         .takes_files = true,
         .options = OPTIONS,
+        .names = NAMES,
         .is_it = jsonl_is_it,
         .build = jsonl_build,
 };

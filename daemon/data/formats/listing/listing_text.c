@@ -180,10 +180,13 @@ static const struct setting OPTIONS[] = {
         { 0 },
 };
 
-const struct format FORMAT_TEXT = {
+static const struct format_naming NAMES[] = { { ".txt", .is_end = true, .is_file = true }, { 0 } };
+
+const struct format format_text = {
         .name = "text",
         .takes_files = true,
         .options = OPTIONS,
+        .names = NAMES,
         .is_it = text_is_it,
         .build = text_build,
 };

@@ -285,7 +285,7 @@ static int megatron_open(int root_fd, const struct files *files, const struct fo
                 return why_set(why, -ENOMEM, "%s: no memory to open it", files->root);
         source = &megatron->source;
         source->type = &MEGATRON_TYPE;
-        source->format = FORMAT_MEGATRON.name;
+        source->format = format_megatron.name;
         source->digest = megatron->digest;
         r = megatron_fill(megatron, root_fd, files, options, watch, budget, &detail);
         if (r < 0)
@@ -503,7 +503,7 @@ static const struct setting OPTIONS[] = {
         { 0 },
 };
 
-const struct format FORMAT_MEGATRON = {
+const struct format format_megatron = {
         .name = "megatron",
         .takes_files = true,
         .options = OPTIONS,

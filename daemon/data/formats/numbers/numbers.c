@@ -94,7 +94,7 @@ static int numbers_open(int root_fd, const struct files *files, const struct for
                 return why_set(why, -ENOMEM, "%s: no memory to open it", files->root);
         source = &numbers->source;
         source->type = &NUMBERS_TYPE;
-        source->format = FORMAT_NUMBERS.name;
+        source->format = format_numbers.name;
         source->digest = numbers->digest;
         source->has_fixed_lengths = true;
         source->max_name_bytes = TITLE_MAX + 22;
@@ -134,7 +134,7 @@ static const struct setting OPTIONS[] = {
         { 0 },
 };
 
-const struct format FORMAT_NUMBERS = {
+const struct format format_numbers = {
         .name = "numbers",
         .options = OPTIONS,
         .open = numbers_open,

@@ -35,7 +35,7 @@ static int parquet_build(int root_fd, const struct files *files, const struct fo
         _cleanup_(parquet_schema_fini) struct parquet_schema schema = { 0 };
         _cleanup_(listed_fini) struct listed listed = { 0 };
         struct columnar_pass pass = { .format = &PARQUET_READING,
-                                      .name = FORMAT_PARQUET.name,
+                                      .name = format_parquet.name,
                                       .root_fd = root_fd,
                                       .files = files,
                                       .watch = watch,
@@ -71,10 +71,13 @@ static const struct setting OPTIONS[] = {
         { 0 },
 };
 
-const struct format FORMAT_PARQUET = {
+static const struct format_naming NAMES[] = { { ".parquet", .is_end = true }, { 0 } };
+
+const struct format format_parquet = {
         .name = "parquet",
         .takes_files = true,
         .options = OPTIONS,
+        .names = NAMES,
         .is_it = parquet_is_it,
         .build = parquet_build,
 };

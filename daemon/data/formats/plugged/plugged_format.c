@@ -190,7 +190,7 @@ static int add_early_shards(struct pass *pass) {
 /* The first sample: all that the index must know before. */
 static int plugged_format_begin_index(struct pass *pass, bool has_names) {
         uint32_t n_rows = 0;
-        int r = index_builder_new(FORMAT_PLUGIN.name, pass->n_stored, &pass->builder);
+        int r = index_builder_new(plugged_format.name, pass->n_stored, &pass->builder);
 
         pass->has_names = has_names;
         for (uint32_t i = 0; i < pass->n_fields && r >= 0; i++) {
@@ -596,7 +596,7 @@ static int plugin_build(int root_fd, const struct files *files, const struct for
         return r;
 }
 
-const struct format FORMAT_PLUGIN = {
+const struct format plugged_format = {
         .name = "plugin",
         .takes_files = true,
         .build = plugin_build,

@@ -260,7 +260,7 @@ static int tfrecord_add_fields(struct giving *giving) {
 
         for (uint32_t i = 0; i < survey->n_features; i++)
                 giving->n_stored += is_stored(&survey->features[i]);
-        r = index_builder_new(FORMAT_TFRECORD.name, giving->n_stored, &giving->builder);
+        r = index_builder_new(format_tfrecord.name, giving->n_stored, &giving->builder);
         for (uint32_t i = 0; i < survey->n_features && r >= 0; i++) {
                 tfrecord_describe(giving->pass, &survey->features[i], &field);
                 if (field.is_stored)
@@ -385,10 +385,13 @@ static const struct setting OPTIONS[] = {
         { 0 },
 };
 
-const struct format FORMAT_TFRECORD = {
+static const struct format_naming NAMES[] = { { ".tfrecord" }, { ".tfrec" }, { 0 } };
+
+const struct format format_tfrecord = {
         .name = "tfrecord",
         .takes_files = true,
         .options = OPTIONS,
+        .names = NAMES,
         .is_it = tfrecord_is_it,
         .build = tfrecord_build,
 };

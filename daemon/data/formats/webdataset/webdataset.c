@@ -466,7 +466,7 @@ static int give_samples(struct giving *giving, size_t idx) {
 static int webdataset_make_index(const struct survey *survey, struct index_builder **ret_builder) {
         _cleanup_(index_builder_freep) struct index_builder *builder = NULL;
         _cleanup_(giving_freep) struct giving *giving = calloc(1, sizeof(*giving));
-        int r = giving ? index_builder_new(FORMAT_WEBDATASET.name, survey->n_fields, &builder) : -ENOMEM;
+        int r = giving ? index_builder_new(format_webdataset.name, survey->n_fields, &builder) : -ENOMEM;
 
         if (r < 0)
                 return webdataset_no_memory(survey, r);
@@ -572,7 +572,7 @@ static const struct setting OPTIONS[] = {
         { 0 },
 };
 
-const struct format FORMAT_WEBDATASET = {
+const struct format format_webdataset = {
         .name = "webdataset",
         .takes_files = true,
         .options = OPTIONS,

@@ -535,11 +535,14 @@ static const struct setting OPTIONS[] = {
         { 0 },
 };
 
-const struct format FORMAT_CSV = {
+static const struct format_naming NAMES[] = { { ".csv", .is_end = true }, { ".tsv", .is_end = true }, { 0 } };
+
+const struct format format_csv = {
         .name = "csv",
         .takes_files = true,
         .options = OPTIONS,
         .file_option = "join",
+        .names = NAMES,
         .is_it = csv_is_it,
         .build = csv_build,
 };
