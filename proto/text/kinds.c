@@ -53,7 +53,7 @@ const struct kind *kind_find(const struct kind_family *family, struct grammar_wo
 
 int kind_refuse(const struct kind_family *family, const struct grammar *grammar, struct grammar_word name,
                 struct why *why) {
-        char names[DLP_TEXT_MAX] = "", expected[DLP_TEXT_MAX];
+        char names[DLP_TEXT_MAX] = "", expected[DLP_TEXT_MAX + 64];
         struct nearest nearest;
         size_t n = 0;
 
