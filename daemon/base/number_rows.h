@@ -66,8 +66,8 @@
         ROW(n_jpeg_own, COUNTER, "pictures", LISTED, "", "JPEG pictures decoded by the daemon's own decoder.")          \
         ROW(n_jpeg_libjpeg, COUNTER, "pictures", LISTED, "", "JPEG pictures decoded by libjpeg-turbo: those that the daemon's own decoder does not handle, or, with decoder = libjpeg, all.") \
         ROW(n_jpeg_handed_over, COUNTER, "pictures", LISTED, "", "Of these, begun by the daemon's own decoder and handed over, nearly always because they are damaged.") \
-        ROW(n_shared, COUNTER, "pictures", WATCHED, "", "Pictures cut from one that was decoded for another view or crop as well, so that its file was not decoded again.") \
-        ROW(n_decoder_ends, COUNTER, "processes", WATCHED, "", "Processes of decoders that ended over a sample, or were killed because they hung (isolation = process).") \
+        ROW(n_shared, COUNTER, "pictures", WATCHED, "dataloaderd_node_shared_pictures_total", "Pictures cut from one that was decoded for another view or crop as well, so that its file was not decoded again.") \
+        ROW(n_decoder_ends, COUNTER, "processes", WATCHED, "dataloaderd_node_decoder_ends_total", "Processes of decoders that ended over a sample, or were killed because they hung (isolation = process).") \
         ROW(n_scratch_waits, COUNTER, "samples", WATCHED, "dataloaderd_node_scratch_waits_total", "Large pictures that waited for scratch memory (memory_limit).") \
         ROW(decode_ns, COUNTER, "ns", LISTED, "", "Time of workers with decoding and augmenting.")                      \
         ROW(collate_ns, COUNTER, "ns", LISTED, "", "Time of workers with completing batches.")                          \
@@ -116,7 +116,7 @@
         ROW(step_wait_ns, COUNTER, "ns", FIELD, "", "Of each step the longest wait of a rank of this node, summed.")
 
 #define JOB_COUNTERS(ROW)                                                                                              \
-        ROW(n_tokens, COUNTER, "tokens", FIELD, "", "Tokens of text, in whole batches.")                                \
+        ROW(n_tokens, COUNTER, "tokens", FIELD, "dataloaderd_tokens_total", "Tokens of text, in whole batches.") \
         ROW(n_samples, COUNTER, "samples", FIELD, "dataloaderd_decoded_samples_total", "Samples decoded or copied for the job.") \
         ROW(n_reads, COUNTER, "reads", FIELD, "dataloaderd_reads_total", "Reads of files or of parts of shards.")       \
         ROW(n_bytes_read, COUNTER, "bytes", FIELD, "dataloaderd_read_bytes_total", "Bytes of encoded samples that were read.") \
@@ -124,8 +124,8 @@
         ROW(queued_ns, COUNTER, "ns", FIELD, "dataloaderd_queued_seconds_total", "Time that samples waited for a worker, summed over the samples.") \
         ROW(serving_ns, COUNTER, "ns", SCRAPED, "", "Time of workers with its samples, without completing batches.")    \
         ROW(n_shared, COUNTER, "pictures", WATCHED, "dataloaderd_shared_pictures_total", "Pictures cut from one that was decoded for another view or crop as well.") \
-        ROW(n_texts_cut, COUNTER, "texts", FIELD, "", "Texts cut by max_length of tokens(); a sample that is served again after a restart counts again.") \
-        ROW(n_tokens_cut, COUNTER, "tokens", FIELD, "", "About how many tokens were left out of them.")
+        ROW(n_texts_cut, COUNTER, "texts", FIELD, "dataloaderd_cut_texts_total", "Texts cut by max_length of tokens(); a sample that is served again after a restart counts again.") \
+        ROW(n_tokens_cut, COUNTER, "tokens", FIELD, "dataloaderd_cut_tokens_total", "About how many tokens were left out of them.")
 
 #define JOB_NUMBERS(ROW) JOB_STATE(ROW) JOB_COUNTERS(ROW)
 
