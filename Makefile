@@ -83,7 +83,7 @@ endif
 
 # ---- what is built from what ---------------------------------------------------------------------------------------
 
-KINDS := samplers picture_steps sounds formats
+KINDS := samplers picture_steps sounds collations formats
 GENERATED := $(O)/generated/proto/dataloader.pb-c.c $(O)/generated/proto/version.h $(KINDS:%=$(O)/generated/kinds/%.h)
 SRC_proto := $(wildcard proto/*.c proto/*/*.c proto/*/*/*.c)
 # Of staging the daemon has the record alone, so that it links with no library that staging needs.
@@ -223,6 +223,7 @@ $(O)/generated/proto/version.h: FORCE
 KINDS_samplers := dlp_step_type dlp_step_ proto/order/steps
 KINDS_picture_steps := step_type step_ daemon/augment/steps daemon/augment/groups
 KINDS_sounds := sound_step_type sound_step_ daemon/sound/steps
+KINDS_collations := collation_type collation_ daemon/collate
 KINDS_formats := format format_ daemon/data/formats
 $(O)/generated/kinds/%.h: FORCE
 	@mkdir -p $(@D)

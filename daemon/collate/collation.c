@@ -1,142 +1,141 @@
 #include "daemon/collate/collation.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/collate/collation_type.h"
 #include "proto/base/cleanup.h"
 
-#define BLANKS " \t\r\n"
+#define COLLATION_STORE_BYTES 8192u /* a text has 4095 bytes */
 
-/* One row for each collation. */
-static const struct collation_type *const TYPES[] = {
-        &COLLATION_STACK, &COLLATION_RAGGED, &COLLATION_PAD, &COLLATION_PACK,
-        &COLLATION_MIXUP, &COLLATION_CUTMIX, &COLLATION_MIX,
+#define KIND(name) extern const struct collation_type collation_##name;
+#include "kinds/collations.h"
+#undef KIND
+
+static const struct kind *const COLLATIONS[] = {
+#define KIND(name) &collation_##name.kind,
+#include "kinds/collations.h"
+#undef KIND
+        NULL,
 };
 
-static const struct collation_type *collation_find_type(const char *word, size_t n) {
-        for (size_t i = 0; i < ARRAY_SIZE(TYPES); i++)
-                if (word_is(word, n, TYPES[i]->name))
-                        return TYPES[i];
-        return NULL;
-}
+const struct kind_family collation_kinds = { .noun = "collation",
+                                             .kinds = COLLATIONS,
+                                             .numbers = FAMILY_WHOLE_LISTS,
+                                             .keys = FAMILY_ALL_KEYS,
+                                             .hides_first_choice = true };
 
 /* ---- finding it ------------------------------------------------------------------------------------------------ */
 
-/* With a first argument that has no name, or one of the step's own, it is the step. */
-static bool collation_is_step(const struct collation_type *type, const char *arguments) {
-        size_t n, blanks;
-
-        if (*arguments != '(')
+/* With a first argument that has no name, or one of the step's own, the step for pictures is meant. */
+static bool collation_is_step(const struct collation_type *type, const struct grammar_step *written) {
+        if (!type->of_step || written->n_arguments == 0)
                 return false;
-        arguments += 1 + strspn(arguments + 1, BLANKS);
-        n = word_length(arguments);
-        blanks = strspn(arguments + n, " \t");
-        if (*arguments == ')')
-                return false;
-        if (arguments[n + blanks] != '=')
+        if (written->arguments[0].key.n == 0)
                 return true;
         for (size_t i = 0; type->of_step[i]; i++)
-                if (word_is(arguments, n, type->of_step[i]))
+                if (grammar_is(written->arguments[0].key, type->of_step[i]))
                         return true;
         return false;
 }
 
-static const struct collation_type *collation_type_of(const char *text, const struct step_word *word) {
-        const struct collation_type *type = collation_find_type(text + word->begin, word->n);
+/* NULL: it is a step of another family. */
+static const struct collation_type *collation_type_of(const struct grammar_step *written) {
+        const struct kind *kind = kind_named(&collation_kinds, written->name);
+        const struct collation_type *type = (const struct collation_type *)kind;
 
-        return type && type->of_step && collation_is_step(type, text + word->begin + word->n) ? NULL : type;
+        return !kind || collation_is_step(type, written) ? NULL : type;
 }
 
-static int collation_read_word(const char *text, const struct step_word *word, const struct collation_type *type,
-                               struct collation *collation, struct why *why) {
-        struct step_text reader = { .what = "pipeline", .text = text, .at = text + word->begin + word->n, .why = why };
-        struct why detail;
-        int r;
+/* Adds it to what is there of the text. */
+static int collation_read_step(const struct values_reader *reader, const struct grammar_step *written,
+                               struct collation *collation) {
+        const struct collation_type *type = collation_type_of(written);
+        size_t n = strlen(collation->text);
+        struct value values[COLLATION_ARGUMENTS_MAX];
+        struct why reason;
+        int r = values_read(reader, &type->kind, written, values);
 
-        if (type->init)
-                type->init(collation);
-        r = collation_read_arguments(&reader, type, collation);
-        if (r == 0 && type->check && type->check(collation, &detail) < 0)
-                r = why_set(why, -EINVAL, "pipeline, column %zu: %s: %s", word->begin + 1, type->name, detail.text);
-        return r;
+        if (r < 0)
+                return r;
+        if (type->settle && type->settle(values, collation, &reason) < 0)
+                return values_refuse(reader, &type->kind, written, &reason);
+        n += (size_t)snprintf(collation->text + n, sizeof(collation->text) - n, "%s", n > 0 ? " " : "");
+        n += values_print(&collation_kinds, &type->kind, values, NULL, NULL, collation->text + n,
+                          sizeof(collation->text) - n);
+        assert(n < sizeof(collation->text));
+        return 0;
 }
 
-static bool is_mlm(const char *text, const struct step_word *word) {
-        return word_is(text + word->begin, word->n, COLLATION_MLM.name);
-}
+int collation_read(struct grammar *grammar, struct grammar_steps steps, struct collation *ret_collation,
+                   uint32_t *ret_n_before, struct why *why) {
+        _Alignas(8) uint8_t memory[COLLATION_STORE_BYTES];
+        struct value_store store = { memory, sizeof(memory) };
+        struct values_reader reader = { &collation_kinds, grammar, &store, why };
+        struct collation collation = { 0 };
+        uint32_t i = 0;
+        int r = 0;
 
-static int refuse_mlm(const char *text, const struct step_word *word, struct why *why) {
-        (void)text;
-        return why_set(why, -EINVAL,
-                       "pipeline, column %zu: mlm makes labels, which are padded with their tokens: the next step is "
-                       "pad, and the last",
-                       word->begin + 1);
+        *ret_collation = collation;
+        *ret_n_before = steps.n;
+        while (i < steps.n && !collation_type_of(&steps.at[i]))
+                i++;
+        if (i == steps.n)
+                return 0;
+        collation.type = collation_type_of(&steps.at[i]);
+        *ret_n_before = i;
+        if (collation.type == &collation_mlm) {
+                collation.has_mlm = true;
+                if (i + 1 == steps.n || collation_type_of(&steps.at[i + 1]) != &collation_pad)
+                        return grammar_refuse(grammar, steps.at[i].name.at, why,
+                                              "mlm makes labels, which are padded with their tokens: the next step is "
+                                              "pad, and the last");
+                r = collation_read_step(&reader, &steps.at[i++], &collation);
+                collation.type = &collation_pad;
+        }
+        if (r == 0)
+                r = collation_read_step(&reader, &steps.at[i], &collation);
+        if (r < 0)
+                return r;
+        if (i + 1 < steps.n && steps.at[i + 1].name.n == 0)
+                return grammar_expect(grammar, steps.at[i + 1].name.at,
+                                      "the end: the step before says how samples become a batch", why);
+        if (i + 1 < steps.n)
+                return grammar_refuse(grammar, steps.at[i + 1].name.at, why,
+                                      "\"%.*s\" after %s, which says how samples become a batch and is the last step",
+                                      grammar_shown(steps.at[i + 1].name), steps.at[i + 1].name.at,
+                                      collation.type->kind.name);
+        collation.column = grammar_column(grammar, steps.at[i].name.at);
+        *ret_collation = collation;
+        return 0;
 }
 
 int collation_take(const char *text, size_t begin, size_t end, struct collation *ret_collation, size_t *ret_steps_end,
                    struct why *why) {
-        struct step_word word = { .end = begin }, found = { 0 }, before = { 0 };
-        struct collation collation = { 0 };
-        const struct collation_type *type = NULL;
-        int r = 0;
+        _cleanup_(grammar_freep) struct grammar *grammar = NULL;
+        struct grammar_steps steps;
+        uint32_t n_before;
+        int r = grammar_new("pipeline", text, &grammar, why);
 
-        *ret_collation = (struct collation){ 0 };
-        *ret_steps_end = end;
-        while (step_text_next_word(text, word.end, end, &word)) {
-                if (type)
-                        return why_set(why, -EINVAL,
-                                       "pipeline, column %zu: \"%.*s\" after %s, which says how samples become a batch "
-                                       "and is the last step",
-                                       word.begin + 1, word_shown(word.n), text + word.begin, type->name);
-                type = collation_type_of(text, &word);
-                before = found;
-                found = word;
-                if (is_mlm(text, &before) && type != &COLLATION_PAD)
-                        return refuse_mlm(text, &before, why);
-        }
-        if (is_mlm(text, &found))
-                return refuse_mlm(text, &found, why);
-        if (!type)
-                return 0;
-        if (word.begin < end) { /* no step: that is said of what follows the collation */
-                struct step_text reader = { .what = "pipeline", .text = text, .at = text + word.begin, .why = why };
-
-                return step_text_refuse_here(&reader, "the end: the step before says how samples become a batch");
-        }
-        collation = (struct collation){ .type = type, .column = found.begin + 1, .has_mlm = is_mlm(text, &before) };
-        if (collation.has_mlm)
-                r = collation_read_word(text, &before, &COLLATION_MLM, &collation, why);
         if (r == 0)
-                r = collation_read_word(text, &found, type, &collation, why);
+                r = grammar_steps(grammar, (struct grammar_word){ grammar_all(grammar).at + begin, end - begin },
+                                  &steps);
         if (r < 0)
-                return r;
-        *ret_steps_end = collation.has_mlm ? before.begin : found.begin;
-        *ret_collation = collation;
-        return 0;
+                return why_errno(why, r, "pipeline");
+        r = collation_read(grammar, steps, ret_collation, &n_before, why);
+        if (r == 0)
+                *ret_steps_end = n_before < steps.n && ret_collation->type
+                                         ? (size_t)(steps.at[n_before].name.at - grammar_all(grammar).at)
+                                         : end;
+        return r;
 }
 
 /* ---- what it says ---------------------------------------------------------------------------------------------- */
 
 char *collation_text(const struct collation *collation) {
-        char *text = NULL;
-        size_t size;
-        FILE *stream = open_memstream(&text, &size);
-
-        if (!stream)
-                return NULL;
-        if (collation->has_mlm) {
-                collation_print(&COLLATION_MLM, collation, stream);
-                fputs(" ", stream);
-        }
-        collation_print(collation->type, collation, stream);
-        if (fclose(stream) != 0) {
-                free(text);
-                return NULL;
-        }
-        return text;
+        return strdup(collation->text);
 }
 
 const char *collation_added(const struct collation *collation, unsigned idx) {
@@ -157,22 +156,22 @@ int collation_apply(const struct collation *collation, struct field_form *form, 
         if (!collation->type)
                 return 0;
         if (collation->type->apply(collation, form, &detail) == 0 &&
-            (!collation->has_mlm || COLLATION_MLM.apply(collation, form, &detail) == 0))
+            (!collation->has_mlm || collation_mlm.apply(collation, form, &detail) == 0))
                 return 0;
-        return why_set(why, -EINVAL, "pipeline, column %zu: %s: field %s %s", collation->column, collation->type->name,
-                       form->name, detail.text);
+        return why_set(why, -EINVAL, "pipeline, column %zu: %s: field %s %s", collation->column,
+                       collation->type->kind.name, form->name, detail.text);
 }
 
 bool collation_is_stack(const struct collation *collation) {
-        return !collation->type || collation->type == &COLLATION_STACK;
+        return !collation->type || collation->type == &collation_stack;
 }
 
 bool collation_is_pack(const struct collation *collation) {
-        return collation->type == &COLLATION_PACK;
+        return collation->type == &collation_pack;
 }
 
 const char *collation_name(const struct collation *collation) {
-        return collation->type->name;
+        return collation->type->kind.name;
 }
 
 bool collation_mixes(const struct collation *collation) {

@@ -7,14 +7,16 @@
  *      tokens: pack(4096)
  *      image, label: random_resized_crop(224) to(float32) mixup(alpha=0.2, num_classes=1000)
  *
- * Without such a step the codec decides (struct field_form). Each collation is a struct collation_type
- * (collate/collation_type.h) in a file of its own, and a row of the table in collation.c. */
+ * Without such a step the codec decides (struct field_form). */
 #pragma once
 
 #include <stddef.h>
 
 #include "daemon/collate/collate_layout.h"
 #include "proto/base/why.h"
+#include "proto/text/grammar.h"
+
+#define COLLATION_TEXT_MAX 640u /* all arguments of the longest ones, mlm and pad */
 
 struct collation_type;
 
@@ -27,12 +29,16 @@ struct collation {
         struct mix_terms mix;              /* mixup, cutmix, mix */
         bool has_mlm;                      /* the step before pad hides tokens */
         struct mlm_terms mlm;
+        char text[COLLATION_TEXT_MAX]; /* in its one normal spelling, with all defaults */
 };
 
-/* Looks for a collation, and mlm before it, at the end of the steps that are text[begin] to text[end - 1]. It finds
- * none where the text is not made of steps: their parser says what is wrong. Returns 0 with where the steps before it
- * end
- * (`end` if there is none); -EINVAL with the column: its arguments are wrong, or steps follow it. */
+/* Looks for a collation, and mlm before it, at the end of some steps. Returns 0 with the number of steps before it (all
+ * of them if there is none, and it then has no type); -EINVAL with the column: its arguments are wrong, or steps follow
+ * it. */
+int collation_read(struct grammar *grammar, struct grammar_steps steps, struct collation *ret_collation,
+                   uint32_t *ret_n_before, struct why *why);
+
+/* The same of the steps that are text[begin] to text[end - 1]: where those before it end. */
 int collation_take(const char *text, size_t begin, size_t end, struct collation *ret_collation, size_t *ret_steps_end,
                    struct why *why);
 

@@ -2,33 +2,32 @@
  * their tokens. */
 
 #include <errno.h>
-#include <stddef.h>
 
 #include "daemon/collate/collation_type.h"
 
-#define NOT_GIVEN UINT32_MAX
+enum {
+        MASK,
+        VOCAB,
+        P,
+        MASKED,
+        RANDOM,
+        SPECIAL
+};
 
-static void init(struct collation *collation) {
-        collation->mlm = (struct mlm_terms){ .mask = NOT_GIVEN, .p = 0.15, .masked = 0.8, .random = 0.1 };
-}
+static int settle(struct value *values, struct collation *collation, struct why *why) {
+        struct mlm_terms *mlm = &collation->mlm;
 
-static bool collation_mlm_is_share(double number) {
-        return number >= 0 && number <= 1;
-}
-
-static int check(const struct collation *collation, struct why *why) {
-        const struct mlm_terms *mlm = &collation->mlm;
-
-        if (mlm->mask == NOT_GIVEN || mlm->vocab == 0)
-                return why_set(why, -EINVAL,
-                               "it needs the token that hides others and the number of tokens, as in "
-                               "mlm(mask=103, vocab=30522)");
-        if (!collation_mlm_is_share(mlm->p) || !collation_mlm_is_share(mlm->masked) ||
-            !collation_mlm_is_share(mlm->random) || mlm->masked + mlm->random > 1)
-                return why_set(why, -EINVAL,
-                               "p is %g, masked %g and random %g; expected 0 to 1 each, and 1 at most for masked and "
-                               "random together",
-                               mlm->p, mlm->masked, mlm->random);
+        *mlm = (struct mlm_terms){ .mask = (uint32_t)values[MASK].whole,
+                                   .vocab = (uint32_t)values[VOCAB].whole,
+                                   .p = values[P].number,
+                                   .masked = values[MASKED].number,
+                                   .random = values[RANDOM].number,
+                                   .n_special = values[SPECIAL].n_list };
+        for (uint32_t i = 0; i < mlm->n_special; i++)
+                mlm->special[i] = (uint32_t)values[SPECIAL].list[i];
+        if (mlm->masked + mlm->random > 1)
+                return why_set(why, -EINVAL, "masked is %g and random %g; expected 1 at most for both together",
+                               mlm->masked, mlm->random);
         return 0;
 }
 
@@ -50,15 +49,24 @@ static int apply(const struct collation *collation, struct field_form *form, str
         return 0;
 }
 
-const struct collation_type COLLATION_MLM = {
-        .name = "mlm",
-        .arguments = { { "mask", COLLATION_WHOLE, offsetof(struct collation, mlm.mask) },
-                       { "vocab", COLLATION_COUNT, offsetof(struct collation, mlm.vocab) },
-                       { "p", COLLATION_NUMBER, offsetof(struct collation, mlm.p) },
-                       { "masked", COLLATION_NUMBER, offsetof(struct collation, mlm.masked) },
-                       { "random", COLLATION_NUMBER, offsetof(struct collation, mlm.random) },
-                       { "special", COLLATION_LIST, offsetof(struct collation, mlm.n_special), .is_optional = true } },
-        .init = init,
-        .check = check,
+const struct collation_type collation_mlm = {
+        .kind = { .name = "mlm",
+                  .doc = "A step before pad: hides tokens for masked language modelling. Each token is chosen with "
+                         "probability `p`, except those of `special` (16 at most). A chosen one is in FIELD_labels, "
+                         "where all others are -100; in the tokens it becomes the token `mask` (a share of `masked`), "
+                         "any one below `vocab` (a share of `random`), or stays.",
+                  .example = "mlm(mask=103, vocab=30522)",
+                  .arguments = ARGUMENTS([MASK] = { ARGUMENT_WHOLE, "mask", NULL, 0, COLLATION_WHOLE_MAX,
+                                                    .needs_key = true },
+                                         [VOCAB] = { ARGUMENT_WHOLE, "vocab", NULL, 1, COLLATION_WHOLE_MAX,
+                                                     .needs_key = true },
+                                         [P] = { ARGUMENT_NUMBER, "p", "0.15", 0, 1, .needs_key = true },
+                                         [MASKED] = { ARGUMENT_NUMBER, "masked", "0.8", 0, 1, .needs_key = true },
+                                         [RANDOM] = { ARGUMENT_NUMBER, "random", "0.1", 0, 1, .needs_key = true },
+                                         [SPECIAL] = { ARGUMENT_LIST, "special", NULL, 0, COLLATION_WHOLE_MAX,
+                                                       .is_whole = true, .counts = (2u << MLM_SPECIAL_MAX) - 2,
+                                                       .form = "ID:ID:..., 16 tokens at most", .is_optional = true,
+                                                       .needs_key = true }) },
+        .settle = settle,
         .apply = apply,
 };

@@ -2,21 +2,33 @@
  * that name of the order, from the lengths of the field. */
 
 #include <errno.h>
-#include <math.h>
-#include <stddef.h>
 
 #include "daemon/collate/collation_type.h"
 #include "daemon/collate/packing.h"
 
-static const char *const LABELS[] = { "none", "same", "shifted" };
+enum {
+        SIZE,
+        STRATEGY,
+        LONG,
+        ROWS,
+        BINS,
+        SAMPLES,
+        SHUFFLE,
+        VALUE,
+        LABELS
+};
 
-static void init(struct collation *collation) {
-        collation->pack.value = NAN;
-}
-
-static int check(const struct collation *collation, struct why *why) {
-        if (collation->pack.size == 0)
-                return why_set(why, -EINVAL, "it needs the number of elements of a row, as in pack(4096)");
+static int settle(struct value *values, struct collation *collation, struct why *why) {
+        (void)why;
+        collation->pack = (struct packing_terms){ .value = collation_number(&values[VALUE]),
+                                                  .size = (uint32_t)values[SIZE].whole,
+                                                  .strategy = values[STRATEGY].choice,
+                                                  .on_long = values[LONG].choice,
+                                                  .rows = (uint32_t)values[ROWS].whole,
+                                                  .bins = (uint32_t)values[BINS].whole,
+                                                  .max_samples = (uint32_t)values[SAMPLES].whole,
+                                                  .shuffle = values[SHUFFLE].choice,
+                                                  .labels = values[LABELS].choice };
         return 0;
 }
 
@@ -54,25 +66,29 @@ static int apply(const struct collation *collation, struct field_form *form, str
         return 0;
 }
 
-const struct collation_type COLLATION_PACK = {
-        .name = "pack",
-        .first_needs_no_name = true,
-        .arguments = { { "size", COLLATION_COUNT, offsetof(struct collation, pack.size) },
-                       { "strategy", COLLATION_CHOICE, offsetof(struct collation, pack.strategy),
-                         .choices = PACKING_STRATEGIES, .n_choices = 3 },
-                       { "long", COLLATION_CHOICE, offsetof(struct collation, pack.on_long), .choices = PACKING_LONG,
-                         .n_choices = 5, .is_optional = true },
-                       { "rows", COLLATION_COUNT, offsetof(struct collation, pack.rows), .is_optional = true },
-                       { "bins", COLLATION_COUNT, offsetof(struct collation, pack.bins), .is_optional = true },
-                       { "max_samples", COLLATION_COUNT, offsetof(struct collation, pack.max_samples),
-                         .is_optional = true },
-                       { "shuffle", COLLATION_CHOICE, offsetof(struct collation, pack.shuffle),
-                         .choices = PACKING_SHUFFLE, .n_choices = 3, .is_optional = true },
-                       { "value", COLLATION_NUMBER, offsetof(struct collation, pack.value), .is_optional = true },
-                       { "labels", COLLATION_CHOICE, offsetof(struct collation, pack.labels), .choices = LABELS,
-                         .n_choices = 3, .is_optional = true } },
-        .init = init,
-        .check = check,
+#define COUNT(argument)                                                                                                \
+        { ARGUMENT_WHOLE, argument, NULL, 1, COLLATION_WHOLE_MAX, .is_optional = true, .needs_key = true }
+
+const struct collation_type collation_pack = {
+        .kind = { .name = "pack",
+                  .doc = "Rows of `size` elements, which several samples share; the batch size counts rows. For arrays "
+                         "of numbers in one dimension. Which samples share a row is planned from their lengths before "
+                         "they are read, by the sampler's step pack, which explains `strategy`, `long`, `rows`, "
+                         "`bins`, `max_samples` and `shuffle`. Where no sample is, elements are `value`, as for pad. "
+                         "FIELD_positions, FIELD_segments and cu_seqlens come with the field, and FIELD_labels with "
+                         "`labels`.",
+                  .example = "pack(4096)",
+                  .arguments =
+                          ARGUMENTS([SIZE] = { ARGUMENT_WHOLE, "size", NULL, 1, COLLATION_WHOLE_MAX },
+                                    [STRATEGY] = { ARGUMENT_CHOICE, "strategy", "bfd", .choices = PACKING_STRATEGIES,
+                                                   .n_choices = 3, .needs_key = true },
+                                    [LONG] = { ARGUMENT_CHOICE, "long", .choices = PACKING_LONG, .n_choices = 5,
+                                               .is_optional = true, .needs_key = true },
+                                    [ROWS] = COUNT("rows"), [BINS] = COUNT("bins"), [SAMPLES] = COUNT("max_samples"),
+                                    [SHUFFLE] = { ARGUMENT_CHOICE, "shuffle", .choices = PACKING_SHUFFLE,
+                                                  .n_choices = 3, .is_optional = true, .needs_key = true },
+                                    [VALUE] = COLLATION_VALUE, [LABELS] = COLLATION_LABELS) },
+        .settle = settle,
         .added = added,
         .apply = apply,
 };

@@ -2,31 +2,57 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "daemon/collate/collation_type.h"
+#include "proto/base/step_text.h"
 
-static const char *const SIDES[] = { "right", "left" };
-static const char *const YES_NO[] = { "false", "true" };
-static const char *const LABELS[] = { "none", "same", "shifted" };
+enum {
+        VALUE,
+        MULTIPLE,
+        TO,
+        MOST,
+        SIDE,
+        TRUNCATE,
+        LABELS,
+        MASK
+};
+
 static const char *const OF_STEP[] = { "padding", "fill", "padding_mode", NULL };
 
-static void init(struct collation *collation) {
-        collation->pad.value = NAN;
-        collation->pad.multiple = 1;
+/* N:N is N. Leaves the size as it is where none is given. */
+static void pad_read_size(struct value *value, uint32_t size[PADDED_DIMS_MAX]) {
+        if (value->n_list == 0)
+                return;
+        size[0] = (uint32_t)value->list[0];
+        size[1] = (uint32_t)value->list[value->n_list - 1];
+        value->n_list = size[0] == size[1] ? 1 : 2;
 }
 
-static int check(const struct collation *collation, struct why *why) {
-        const struct padding_terms *pad = &collation->pad;
+static int settle(struct value *values, struct collation *collation, struct why *why) {
+        const char *mask = values[MASK].text;
+        struct padding_terms pad = { .value = collation_number(&values[VALUE]),
+                                     .multiple = (uint32_t)values[MULTIPLE].whole,
+                                     .is_left = values[SIDE].choice,
+                                     .truncates = values[TRUNCATE].flag,
+                                     .labels = values[LABELS].choice };
 
-        if (pad->to[0] > 0 && pad->most[0] > 0)
+        pad_read_size(&values[TO], pad.to);
+        pad_read_size(&values[MOST], pad.most);
+        if (pad.to[0] > 0 && pad.most[0] > 0)
                 return why_set(why, -EINVAL,
                                "max is for to=longest; with to=%u no sample may be longer anyway: leave "
                                "max out",
-                               pad->to[0]);
-        if (pad->truncates && pad->to[0] == 0 && pad->most[0] == 0)
+                               pad.to[0]);
+        if (pad.truncates && pad.to[0] == 0 && pad.most[0] == 0)
                 return why_set(why, -EINVAL, "truncate=true needs to=N or max=N, the length that samples are cut to");
+        if (mask && (strlen(mask) >= DLP_TENSOR_NAME_MAX || word_length(mask) < strlen(mask)))
+                return why_set(why, -EINVAL, "mask=%.40s; expected a name of 1 to %u bytes: letters, digits and \"_\"",
+                               mask, DLP_TENSOR_NAME_MAX - 1);
+        if (mask)
+                snprintf(pad.mask, sizeof(pad.mask), COLLATION_WHOLE_NAME "%s", mask);
+        collation->pad = pad;
         return 0;
 }
 
@@ -147,22 +173,34 @@ static int apply(const struct collation *collation, struct field_form *form, str
         return 0;
 }
 
-const struct collation_type COLLATION_PAD = {
-        .name = "pad",
-        .arguments = { { "value", COLLATION_NUMBER, offsetof(struct collation, pad.value), .is_optional = true },
-                       { "multiple", COLLATION_COUNT, offsetof(struct collation, pad.multiple) },
-                       { "to", COLLATION_SIZE, offsetof(struct collation, pad.to), .word = "longest" },
-                       { "max", COLLATION_SIZE, offsetof(struct collation, pad.most), .is_optional = true },
-                       { "side", COLLATION_CHOICE, offsetof(struct collation, pad.is_left), .choices = SIDES,
-                         .n_choices = 2 },
-                       { "truncate", COLLATION_CHOICE, offsetof(struct collation, pad.truncates), .choices = YES_NO,
-                         .n_choices = 2 },
-                       { "labels", COLLATION_CHOICE, offsetof(struct collation, pad.labels), .choices = LABELS,
-                         .n_choices = 3, .is_optional = true },
-                       { "mask", COLLATION_NAME, offsetof(struct collation, pad.mask), .is_optional = true } },
+#define SIZE .minimum = 1, .maximum = COLLATION_WHOLE_MAX, .is_whole = true, .counts = 1u << 1 | 1u << 2
+
+const struct collation_type collation_pad = {
+        .kind = { .name = "pad",
+                  .doc = "One array in which all samples have the length of the longest one of their batch, or `to`, "
+                         "rounded up to a multiple of `multiple`. What is missing is `value`, on the right or on the "
+                         "left; without `value` it is -100 in a field that is called labels, which losses leave out, "
+                         "and 0 in any other. The field FIELD_mask comes with it, or the one that `mask` names: bool, "
+                         "true where the sample is real. `max` is the most that a sample may have. Longer ones are "
+                         "damaged samples, or with `truncate=true` lose their end. `labels` adds FIELD_labels: same "
+                         "are the elements, shifted are the elements that follow. Pictures are padded on the right "
+                         "and at the bottom.",
+                  .example = "pad(max=512, truncate=true)",
+                  .arguments = ARGUMENTS([VALUE] = COLLATION_VALUE,
+                                         [MULTIPLE] = { ARGUMENT_WHOLE, "multiple", "1", 1, COLLATION_WHOLE_MAX,
+                                                        .needs_key = true },
+                                         [TO] = { ARGUMENT_LIST, "to", "longest", SIZE, .word = "longest",
+                                                  .form = "N or HEIGHT:WIDTH", .needs_key = true },
+                                         [MOST] = { ARGUMENT_LIST, "max", NULL, SIZE, .form = "N or HEIGHT:WIDTH",
+                                                    .is_optional = true, .needs_key = true },
+                                         [SIDE] = { ARGUMENT_CHOICE, "side", "right", CHOICES("right", "left"),
+                                                    .needs_key = true },
+                                         [TRUNCATE] = { ARGUMENT_FLAG, "truncate", "false", .needs_key = true },
+                                         [LABELS] = COLLATION_LABELS,
+                                         [MASK] = { ARGUMENT_NAME, "mask", .form = "the name of a field",
+                                                    .is_optional = true, .needs_key = true }) },
         .of_step = OF_STEP,
-        .init = init,
-        .check = check,
+        .settle = settle,
         .added = added,
         .apply = apply,
 };

@@ -3,11 +3,14 @@
  * them. */
 
 #include <errno.h>
-#include <stddef.h>
 
 #include "daemon/collate/collation_type.h"
 
-static const char *const YES_NO[] = { "false", "true" };
+static int settle(struct value *values, struct collation *collation, struct why *why) {
+        (void)why;
+        collation->is_joined = values[0].flag;
+        return 0;
+}
 
 static int apply(const struct collation *collation, struct field_form *form, struct why *why) {
         if (form->n_padded_dims > 1)
@@ -28,9 +31,13 @@ static int apply(const struct collation *collation, struct field_form *form, str
         return 0;
 }
 
-const struct collation_type COLLATION_RAGGED = {
-        .name = "ragged",
-        .arguments = { { "joined", COLLATION_CHOICE, offsetof(struct collation, is_joined), .choices = YES_NO,
-                         .n_choices = 2 } },
+const struct collation_type collation_ragged = {
+        .kind = { .name = "ragged",
+                  .doc = "A list of arrays. With `joined=true` the samples of a batch lie one after the other without "
+                         "gaps, in its sequence: values and offsets, as torch's nested tensors and the cu_seqlens of "
+                         "flash attention want them; they are moved together when the batch is whole.",
+                  .example = "ragged(joined=true)",
+                  .arguments = ARGUMENTS({ ARGUMENT_FLAG, "joined", "false", .needs_key = true }) },
+        .settle = settle,
         .apply = apply,
 };

@@ -18,7 +18,10 @@ static int apply(const struct collation *collation, struct field_form *form, str
         return 0;
 }
 
-const struct collation_type COLLATION_STACK = {
-        .name = "stack",
+const struct collation_type collation_stack = {
+        .kind = { .name = "stack",
+                  .doc = "One array without gaps. If the size of a field varies, all samples of a batch must have the "
+                         "same one; a difference ends the job with a message that names both.",
+                  .example = "stack" },
         .apply = apply,
 };

@@ -97,7 +97,8 @@ struct kind {
 enum family_numbers {
         FAMILY_PLAIN,    /* 90, 1e+06: whole ones below a million in full, else the fewest digits that give the same */
         FAMILY_SHORTEST, /* 9e+01: the fewest digits that give the same */
-        FAMILY_FIFTEEN,  /* 15 digits at most; -0 stays */
+        FAMILY_WHOLE_LISTS, /* 9e+01; but 100:90, where a list is of whole numbers */
+        FAMILY_FIFTEEN,     /* 15 digits at most; -0 stays */
 };
 
 /* Which keys it writes there. */

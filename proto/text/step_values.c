@@ -69,7 +69,11 @@ void values_describe(const struct kind *kind, const struct argument *argument, c
                 print(&printer, "a whole number from %.17g to %.17g", minimum, maximum);
                 break;
         case ARGUMENT_NUMBER:
-                print(&printer, "a %snumber from %.15g to %.15g", argument->is_whole ? "whole " : "", minimum, maximum);
+                if (isinf(maximum))
+                        print(&printer, isinf(minimum) ? "a finite number" : "a finite number, %.15g or more", minimum);
+                else
+                        print(&printer, "a %snumber from %.15g to %.15g", argument->is_whole ? "whole " : "", minimum,
+                              maximum);
                 break;
         case ARGUMENT_FLAG:
                 print(&printer, "true or false");
@@ -567,7 +571,10 @@ static void print_list(struct printer *printer, enum family_numbers how, const s
                         print(printer, "%s", argument->type == ARGUMENT_LIST ? ":" : ", ");
                 if (value->names)
                         print(printer, "%s=", value->names[i]);
-                print_number(printer, how, value->list[i]);
+                if (how == FAMILY_WHOLE_LISTS && argument->is_whole)
+                        print(printer, "%.0f", value->list[i]);
+                else
+                        print_number(printer, how, value->list[i]);
         }
 }
 

@@ -365,13 +365,13 @@ def _(box):
             "tokens: pad to(int32)": ("column 13", "to", "pad", "last"),
             "tokens: pad ragged": ("column 13", "ragged", "last"),
             "tokens: pad(lenght=3)": ("column 13", "lenght", "value, multiple, to"),
-            "tokens: pad(to=shortest)": ("column 16", "longest, or a whole number"),
+            "tokens: pad(to=shortest)": ("column 16", "N or HEIGHT:WIDTH", "or the word longest"),
             "tokens: pad(to=0)": ("column 16", "1 to"),
             "tokens: pad(side=up)": ("column 18", "right or left"),
             "tokens: pad(to=8, max=9)": ("column 9", "max"),
             "tokens: pad(truncate=true)": ("to=N or max=N",),
             "tokens: pad(to=3:4)": ("one dimension", "to=3"),
-            "tokens: ragged(joined=maybe)": ("column 23", "false or true"),
+            "tokens: ragged(joined=maybe)": ("column 23", "true or false"),
             "tokens: stack(2)": ("column 15", "no arguments"),
             "label; tokens: to(float32) pad(labels=same)": ("float32", "whole numbers")}.items():
         daemon.refused("d", *words, pipeline=pipeline)

@@ -151,7 +151,7 @@ START_TEST(a_text_is_read_as_fingers_type_it) {
         ck_assert_ptr_nonnull(strstr(fields_of(&PADDED, "tokens: pad(valeu=1)", text, sizeof(text)),
                                      "no argument \"valeu\" (did you mean \"value\"?)"));
         ck_assert_ptr_nonnull(strstr(fields_of(&PADDED, "tokens: pad(side=leftt)", text, sizeof(text)),
-                                     "\"leftt\" (did you mean \"left\"?); expected right or left"));
+                                     "\"leftt\" is not allowed (did you mean \"left\"?); expected right or left"));
 }
 END_TEST
 

@@ -1,54 +1,39 @@
-/* mixup, cutmix and mix: samples of one shape, each mixed with another one of its batch (collate/mix/mix.h). The first
- * two are torchvision's MixUp and CutMix, the third is timm's Mixup. */
-
+/* mix: samples of one shape, each mixed with another one of its batch (collate/mix/mix.h), as timm's Mixup; and what
+ * mixup and cutmix have in common with it. */
 #include <errno.h>
-#include <stddef.h>
 
 #include "daemon/collate/collation_type.h"
 #include "daemon/collate/mix/blend.h"
 
-static const char *const TRUE_FALSE[] = { "true", "false" };
-static const char *const MODES[] = { "batch", "pair", "elem" };
-static const char *const PARTNERS[] = { "mirrored", "previous" };
+enum {
+        MIXUP,
+        CUTMIX,
+        MINMAX,
+        PROB,
+        SWITCH_PROB,
+        MODE,
+        CORRECT_LAM,
+        SMOOTHING,
+        CLASSES,
+        PARTNER
+};
 
-/* ---- what the text says ---------------------------------------------------------------------------------------- */
+static int settle(struct value *values, struct collation *collation, struct why *why) {
+        struct mix_terms *mix = &collation->mix;
 
-static void init_mixup(struct collation *collation) {
-        collation->mix = (struct mix_terms){ .mixup = 1, .p = 1, .partner = MIX_PREVIOUS };
-}
-
-static void init_cutmix(struct collation *collation) {
-        collation->mix = (struct mix_terms){ .cutmix = 1, .p = 1, .partner = MIX_PREVIOUS };
-}
-
-/* timm's defaults. */
-static void init_mix(struct collation *collation) {
-        collation->mix = (struct mix_terms){ .mixup = 1, .p = 1, .switch_p = 0.5, .smoothing = 0.1 };
-}
-
-static bool collation_mix_is_share(double number) {
-        return number >= 0 && number <= 1;
-}
-
-static int check_alpha(const struct collation *collation, struct why *why) {
-        double alpha = collation->mix.mixup + collation->mix.cutmix; /* one of them is 0 */
-
-        return alpha > 0 ? 0 : why_set(why, -EINVAL, "alpha is %g; expected more than 0", alpha);
-}
-
-static int check_mix(const struct collation *collation, struct why *why) {
-        const struct mix_terms *mix = &collation->mix;
-
-        if (mix->mixup < 0 || mix->cutmix < 0 || !mix_is_some(mix))
-                return why_set(
-                        why, -EINVAL,
-                        "mixup_alpha is %g and cutmix_alpha %g; expected 0 (never) or more each, and more than 0 "
-                        "for one of them",
-                        mix->mixup, mix->cutmix);
-        if (!collation_mix_is_share(mix->p) || !collation_mix_is_share(mix->switch_p) ||
-            !collation_mix_is_share(mix->smoothing))
-                return why_set(why, -EINVAL, "prob is %g, switch_prob %g and label_smoothing %g; expected 0 to 1 each",
-                               mix->p, mix->switch_p, mix->smoothing);
+        *mix = (struct mix_terms){ .mixup = values[MIXUP].number,
+                                   .cutmix = values[CUTMIX].number,
+                                   .minmax = { values[MINMAX].range.from, values[MINMAX].range.to },
+                                   .p = values[PROB].number,
+                                   .switch_p = values[SWITCH_PROB].number,
+                                   .mode = values[MODE].choice,
+                                   .keeps_lam = !values[CORRECT_LAM].flag,
+                                   .smoothing = values[SMOOTHING].number,
+                                   .n_classes = (uint32_t)values[CLASSES].whole,
+                                   .partner = values[PARTNER].choice };
+        if (!mix_is_some(mix))
+                return why_set(why, -EINVAL,
+                               "mixup_alpha is 0 and cutmix_alpha 0; expected more than 0 for one of them");
         if (mix->mode == MIX_PAIR && mix->partner != MIX_MIRRORED)
                 return why_set(why, -EINVAL,
                                "mode=pair mixes the first sample with the last, the second with the last but one, and "
@@ -56,9 +41,7 @@ static int check_mix(const struct collation *collation, struct why *why) {
         return 0;
 }
 
-/* ---- what can be mixed ----------------------------------------------------------------------------------------- */
-
-static int apply(const struct collation *collation, struct field_form *form, struct why *why) {
+int collation_apply_mix(const struct collation *collation, struct field_form *form, struct why *why) {
         bool is_picture = form->n_padded_dims > 1;
 
         if (form->dtype == DLP_DTYPE_TEXT || form->dtype == DLP_DTYPE_TEXTS || form->dtype == DLP_DTYPE_BYTES)
@@ -81,47 +64,32 @@ static int apply(const struct collation *collation, struct field_form *form, str
         return 0;
 }
 
-#define CLASSES                                                                                                        \
-        { "num_classes", COLLATION_COUNT, offsetof(struct collation, mix.n_classes), .is_optional = true }
-
-const struct collation_type COLLATION_MIXUP = {
-        .name = "mixup",
-        .arguments = { { "alpha", COLLATION_NUMBER, offsetof(struct collation, mix.mixup) }, CLASSES },
-        .first_needs_no_name = true,
+const struct collation_type collation_mix = {
+        .kind = { .name = "mix",
+                  .doc = "timm's Mixup, with its arguments. If both alphas are more than 0, it is cutmix with the "
+                         "probability `switch_prob`, else mixup. With `cutmix_minmax`, `cutmix_alpha` is 1, as in "
+                         "timm. The first sample of a batch is mixed with the last, the second with the last but one, "
+                         "and so on. With `mode=elem` each sample has a lam and a box of its own, with `mode=pair` "
+                         "the two of a pair share theirs. `partner=previous` is torchvision's partner, and its box.",
+                  .like = "timm.data.Mixup",
+                  .example = "mix(mixup_alpha=0.2, num_classes=1000)",
+                  .arguments =
+                          ARGUMENTS([MIXUP] = { ARGUMENT_NUMBER, "mixup_alpha", "1", 0, INFINITY, .needs_key = true },
+                                    [CUTMIX] = { ARGUMENT_NUMBER, "cutmix_alpha", "0", 0, INFINITY, .needs_key = true },
+                                    [MINMAX] = { ARGUMENT_RANGE, "cutmix_minmax", NULL, 0, 1, .is_optional = true,
+                                                 .needs_key = true },
+                                    [PROB] = { ARGUMENT_NUMBER, "prob", "1", 0, 1, .needs_key = true },
+                                    [SWITCH_PROB] = { ARGUMENT_NUMBER, "switch_prob", "0.5", 0, 1, .needs_key = true },
+                                    [MODE] = { ARGUMENT_CHOICE, "mode", "batch", CHOICES("batch", "pair", "elem"),
+                                               .needs_key = true },
+                                    [CORRECT_LAM] = { ARGUMENT_FLAG, "correct_lam", "true", .needs_key = true },
+                                    [SMOOTHING] = { ARGUMENT_NUMBER, "label_smoothing", "0.1", 0, 1,
+                                                    .needs_key = true },
+                                    [CLASSES] = { ARGUMENT_WHOLE, "num_classes", NULL, 1, COLLATION_WHOLE_MAX,
+                                                  .is_optional = true, .needs_key = true },
+                                    [PARTNER] = { ARGUMENT_CHOICE, "partner", "mirrored",
+                                                  CHOICES("mirrored", "previous"), .needs_key = true }) },
         .mixes = true,
-        .init = init_mixup,
-        .check = check_alpha,
-        .apply = apply,
-};
-
-const struct collation_type COLLATION_CUTMIX = {
-        .name = "cutmix",
-        .arguments = { { "alpha", COLLATION_NUMBER, offsetof(struct collation, mix.cutmix) }, CLASSES },
-        .first_needs_no_name = true,
-        .mixes = true,
-        .init = init_cutmix,
-        .check = check_alpha,
-        .apply = apply,
-};
-
-const struct collation_type COLLATION_MIX = {
-        .name = "mix",
-        .arguments = { { "mixup_alpha", COLLATION_NUMBER, offsetof(struct collation, mix.mixup) },
-                       { "cutmix_alpha", COLLATION_NUMBER, offsetof(struct collation, mix.cutmix) },
-                       { "cutmix_minmax", COLLATION_SHARES, offsetof(struct collation, mix.minmax),
-                         .is_optional = true },
-                       { "prob", COLLATION_NUMBER, offsetof(struct collation, mix.p) },
-                       { "switch_prob", COLLATION_NUMBER, offsetof(struct collation, mix.switch_p) },
-                       { "mode", COLLATION_CHOICE, offsetof(struct collation, mix.mode), .choices = MODES,
-                         .n_choices = 3 },
-                       { "correct_lam", COLLATION_CHOICE, offsetof(struct collation, mix.keeps_lam),
-                         .choices = TRUE_FALSE, .n_choices = 2 },
-                       { "label_smoothing", COLLATION_NUMBER, offsetof(struct collation, mix.smoothing) },
-                       CLASSES,
-                       { "partner", COLLATION_CHOICE, offsetof(struct collation, mix.partner), .choices = PARTNERS,
-                         .n_choices = 2 } },
-        .mixes = true,
-        .init = init_mix,
-        .check = check_mix,
-        .apply = apply,
+        .settle = settle,
+        .apply = collation_apply_mix,
 };
