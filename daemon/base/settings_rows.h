@@ -46,14 +46,12 @@ SETTING(tokenizers, TEXT, .initial = "/etc/dataloaderd/tokenizers", .max = 3072,
         .prose = "The folder of tokenizers, NAME.json or NAME/tokenizer.json, as Hugging Face writes them. Pipelines "
                  "name them in tokens(NAME), and can name no file elsewhere.")
 SETTING(plugins, OPTIONAL, .initial = "", .max = 4096, .unit = "names",
-        .prose = "Plug-ins that are loaded, separated by blanks or commas: NAME is NAME.so in one of plugin_dirs.")
+        .prose = "Plug-ins that are loaded, separated by blanks or commas: NAME is NAME.so in one of plugin_dirs. Each runs "
+                 "in processes of its own, where a crash is the error of one sample.")
 SETTING(plugin_dirs, TEXT, .initial = "/usr/local/lib/dataloaderd/plugins:/usr/lib/dataloaderd/plugins", .max = 4096,
         .unit = "paths",
         .prose = "Folders in which plug-ins lie, with \":\" between them; nobody but root and the daemon's user may be "
                  "able to write there.")
-SETTING(plugins_in, CHOICE, .initial = "process", .choices = "process daemon",
-        .prose = "Where plug-ins run: in processes of their own, where a crash is the error of one sample, or in the "
-                 "daemon, which then ends with them.")
 SETTING(plugin_timeout, NUMBER, .initial = "60", .min = 1, .max = 86400, .unit = "seconds",
         .prose = "How long the process of a plug-in may take for a sample, for a batch that it collates, or for a part "
                  "of a file that is indexed, before it is killed.")

@@ -356,21 +356,6 @@ static int start_pipeline(struct daemon *daemon, struct why *why) {
         return 0;
 }
 
-/* A plug-in that cannot be used is logged; the daemon goes on without it. */
-static int start_plugins(struct daemon *daemon, struct why *why) {
-        const struct settings *settings = daemon->settings;
-
-        return plugins_new(
-                &(struct plugins_options){
-                        .folders = settings->plugin_dirs,
-                        .names = settings->plugins,
-                        .in_daemon = strcmp(settings->plugins_in, "daemon") == 0,
-                        .timeout_s = (uint32_t)settings->plugin_timeout,
-                        .cells = &daemon->cells,
-                },
-                &daemon->plugins, why);
-}
-
 static unsigned mode_of(const char *octal) {
         return (unsigned)strtoul(octal, NULL, 8) & 0777;
 }
@@ -446,7 +431,7 @@ static int daemon_start(struct daemon *daemon, struct why *why) {
         r = tokenizers_new(daemon->settings->tokenizers, &daemon->budget, &daemon->tokenizers);
         if (r < 0)
                 return why_errno(why, r, "tokenizers");
-        r = start_plugins(daemon, why);
+        r = plugins_new(daemon->settings, &daemon->cells, &daemon->plugins, why);
         if (r < 0)
                 return r;
         daemon->catalog.plugins = daemon->plugins;

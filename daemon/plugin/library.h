@@ -1,7 +1,7 @@
 /* plugin/library.h: a plug-in that is loaded into this process: found, checked, opened, called. Private to this floor.
  *
- * In the daemon and in a process of the plug-in's own (plugin_process.h) it is the same code: what is asked of a
- * plug-in is a struct plugin_request, the answer a struct plugin_reply, and neither contains a pointer. */
+ * The process is one of the plug-in's own (plugin_process.h). What is asked of a plug-in is a struct plugin_request,
+ * the answer a struct plugin_reply, and neither contains a pointer. */
 #pragma once
 
 #include <stdbool.h>

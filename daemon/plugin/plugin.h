@@ -13,7 +13,6 @@ struct plugins {
         size_t n;
         struct plugin *list;
         _Atomic bool is_stopping;
-        bool in_daemon;
         char *folders;
 
         /* Of plug-ins that are only described: what their steps deliver, in the sequence in which they are settled. */
@@ -26,14 +25,11 @@ struct plugin {
         char *path;
         char *refusal;              /* NULL: it can be used */
         struct plugin_table *table; /* NULL: it cannot */
-        struct process_terms terms; /* in processes */
-        struct library *library;    /* in the daemon; else NULL */
-        struct plugins *described;  /* it is only described, by these; else NULL */
-        char digest[65];            /* of its file: 64 hexadecimal digits */
+        struct process_terms terms;
+        struct plugins *described; /* it is only described, by these; else NULL */
+        char digest[65];           /* of its file: 64 hexadecimal digits */
 
-        /* The main thread's, for settling. */
-        struct library_worker *worker;
-        struct process *process;
+        struct process *process; /* the main thread's, for settling */
 
         /* Of a plug-in that is DLPLUGIN_SERIAL: the one process in which steps run, for all threads, under the lock, a
          * leaf. The main thread does not wait for it. */

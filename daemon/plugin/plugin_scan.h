@@ -1,6 +1,6 @@
 /* plugin/plugin_scan.h: a format of a plug-in reads the files of a dataset, window after window (dlplugin.h).
  *
- * It has a process of its own, or a worker's state in the daemon. What it says is copied before it is looked at; here
+ * It has a process of its own. What it says is copied before it is looked at; here
  * it is taken apart, and whether it is possible is the caller's to check: offsets, names, forms and counts are any.
  *
  * A scan is one thread's, which waits for the plug-in; plugins_stop() ends that. */

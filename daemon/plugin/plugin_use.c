@@ -37,10 +37,6 @@ static int plugin_use_settle(struct plugin_use *use, struct plugin_reply *reply,
 
         if (plugin->described)
                 return settled_elsewhere(plugin->described, reply, why);
-        if (plugin->library) {
-                library_ask(plugin->worker, &use->request, NULL, NULL, reply);
-                return 0;
-        }
         for (unsigned i = 0; i < TRIES && r == -EPIPE; i++)
                 r = plugin_ask(plugin->process, &use->request, reply, &what);
         return r < 0 ? why_set(why, r == -ENOMEM ? r : -EINVAL, "the plug-in %s %s", plugin->name, what.text) : 0;
@@ -97,10 +93,6 @@ const struct plugin *plugin_use_plugin(const struct plugin_use *use) {
         return use->plugin;
 }
 
-bool plugin_is_in_daemon(const struct plugin *plugin) {
-        return plugin->library != NULL;
-}
-
 const struct dlplugin_form *plugin_use_output(const struct plugin_use *use) {
         return &use->request.output;
 }
@@ -120,9 +112,8 @@ uint64_t plugin_form_bytes(const struct dlplugin_form *form) {
 struct seat {
         struct seat *next;
         struct plugin *plugin;
-        struct library_worker *worker; /* in the daemon */
-        struct process *process;       /* else, unless all share one */
-        uint8_t *memory;               /* for input and output, where no process of its own has them */
+        struct process *process; /* NULL: all share one */
+        uint8_t *memory;         /* for input and output, where no process of its own has them */
         uint64_t n_bytes, output_offset;
 };
 
@@ -141,7 +132,6 @@ int plugin_seats_new(struct plugin_seats **ret_seats) {
 }
 
 static void plugin_use_seat_free(struct seat *seat) {
-        library_worker_free(seat->worker);
         process_free(seat->process);
         free(seat->memory);
         free(seat);
@@ -201,14 +191,6 @@ static struct seat *find_seat(struct plugin_seats *seats, const struct plugin *p
         return seat;
 }
 
-static int plugin_use_equip(struct seat *seat, bool is_alone, struct why *why) {
-        struct plugin *plugin = seat->plugin;
-
-        if (plugin->library)
-                return library_worker_new(plugin->library, &seat->worker, why);
-        return plugin->shared && !is_alone ? 0 : process_new(&plugin->terms, &seat->process, why);
-}
-
 /* The worker's seat, which is made when it is needed for the first time. */
 static int take_seat(struct plugin_seats *seats, struct plugin *plugin, struct seat **ret_seat, struct why *why) {
         struct seat *seat = find_seat(seats, plugin);
@@ -223,7 +205,7 @@ static int take_seat(struct plugin_seats *seats, struct plugin *plugin, struct s
         if (!seat)
                 return why_errno(why, -ENOMEM, "the plug-in %s", plugin->name);
         seat->plugin = plugin;
-        r = plugin_use_equip(seat, seats->are_alone, &what);
+        r = plugin->shared && !seats->are_alone ? 0 : process_new(&plugin->terms, &seat->process, &what);
         if (r < 0) {
                 plugin_use_seat_free(seat);
                 return why_set(why, r == -EINVAL ? -EBADMSG : r, "%s", what.text);
@@ -241,8 +223,7 @@ static uint64_t plugin_use_aligned(uint64_t n_bytes) {
         return (n_bytes + 63) / 64 * 64;
 }
 
-/* A plug-in in the daemon gets memory of the worker's own also for what it delivers: a slot can be written by its
- * client at any time, which a plug-in that reads its own results again does not expect. */
+/* Memory of the worker's own for a process that all share. */
 static int reserve(struct seat *seat, uint64_t n_input_bytes, uint64_t n_output_bytes, struct why *why) {
         uint64_t n_input = plugin_use_aligned(n_input_bytes), n_output = plugin_use_aligned(n_output_bytes);
 
@@ -313,15 +294,6 @@ static int ask_shared(const struct seat *seat, const struct plugin_request *requ
         return r;
 }
 
-static int plugin_use_ask(struct seat *seat, const struct plugin_request *request, struct plugin_reply *reply,
-                          struct why *why) {
-        if (!seat->worker)
-                return seat->process ? plugin_ask(seat->process, request, reply, why)
-                                     : ask_shared(seat, request, reply, why);
-        library_ask(seat->worker, request, seat->memory, seat->memory + seat->output_offset, reply);
-        return 0;
-}
-
 static const uint8_t *output_of(struct seat *seat) {
         return seat->process ? process_output(seat->process) : seat->memory + seat->output_offset;
 }
@@ -339,7 +311,8 @@ static int ask_tries(const struct plugin_use *use, struct seat *seat, const stru
         int r = -EPIPE;
 
         for (unsigned i = 0; i < n_tries && r == -EPIPE; i++)
-                r = plugin_use_ask(seat, request, reply, &what);
+                r = seat->process ? plugin_ask(seat->process, request, reply, &what)
+                                  : ask_shared(seat, request, reply, &what);
         if (r < 0)
                 return why_set(why, error_of(r), "plug-in %s %s.%s %s", kind, use->plugin->name, step->name, what.text);
         if (reply->result < 0)

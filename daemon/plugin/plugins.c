@@ -18,28 +18,6 @@
 /* ---- loading -------------------------------------------------------------------------------------------------------
  */
 
-static int load_here(struct plugin *plugin, struct why *why) {
-        int r = library_load(plugin->path, plugin->name, &plugin->library, why);
-
-        if (r == 0)
-                r = library_is_still(plugin->path, &plugin->terms.status, why);
-        if (r == 0)
-                r = library_worker_new(plugin->library, &plugin->worker, why);
-        if (r == 0)
-                *plugin->table = *library_table(plugin->library);
-        return r;
-}
-
-static int load_beside(struct plugin *plugin, struct why *why) {
-        int r = process_new(&plugin->terms, &plugin->process, why);
-
-        if (r == 0)
-                r = process_describe(plugin->process, plugin->table, why);
-        if (r == 0 && plugin->table->threads == DLPLUGIN_SERIAL)
-                r = process_new(&plugin->terms, &plugin->shared, why);
-        return r;
-}
-
 /* Before it is loaded: if the file is replaced in between, it is not the one that was found, and not used. */
 static int plugins_digest_file(struct plugin *plugin, struct why *why) {
         _cleanup_(closep) int fd = open(plugin->path, O_RDONLY | O_CLOEXEC);
@@ -71,17 +49,18 @@ static int plugin_load(struct plugins *plugins, struct plugin *plugin, struct wh
         plugin->table = calloc(1, sizeof(*plugin->table));
         if (!plugin->table)
                 return why_errno(why, -ENOMEM, "cannot be loaded");
-        return plugins->in_daemon ? load_here(plugin, why) : load_beside(plugin, why);
+        r = process_new(&plugin->terms, &plugin->process, why);
+        if (r == 0)
+                r = process_describe(plugin->process, plugin->table, why);
+        if (r == 0 && plugin->table->threads == DLPLUGIN_SERIAL)
+                r = process_new(&plugin->terms, &plugin->shared, why);
+        return r;
 }
 
 static void plugin_unload(struct plugin *plugin) {
-        library_worker_free(plugin->worker);
-        library_free(plugin->library);
         process_free(plugin->process);
         process_free(plugin->shared);
         free(plugin->table);
-        plugin->worker = NULL;
-        plugin->library = NULL;
         plugin->process = plugin->shared = NULL;
         plugin->table = NULL;
 }
@@ -92,8 +71,7 @@ static int plugin_begin(struct plugins *plugins, struct plugin *plugin, struct w
         int r = plugin_load(plugins, plugin, &what);
 
         if (r == 0) {
-                log_info("plugin", "%s: %u steps, loaded %s file=%s", plugin->name, plugin->table->n_steps,
-                         plugins->in_daemon ? "into the daemon" : "into processes of its own", plugin->path);
+                log_info("plugin", "%s: %u steps file=%s", plugin->name, plugin->table->n_steps, plugin->path);
                 return 0;
         }
         plugin_unload(plugin);
@@ -105,17 +83,17 @@ static int plugin_begin(struct plugins *plugins, struct plugin *plugin, struct w
         return 0;
 }
 
-static int plugins_add(struct plugins *plugins, const struct plugins_options *options, const char *name, size_t n,
-                       struct why *why) {
+static int plugins_add(struct plugins *plugins, const struct settings *settings, struct cells *cells, const char *name,
+                       size_t n, struct why *why) {
         struct plugin *plugin = &plugins->list[plugins->n];
 
         for (size_t i = 0; i < plugins->n; i++)
                 if (strlen(plugins->list[i].name) == n && memcmp(plugins->list[i].name, name, n) == 0)
                         return 0;
         pthread_mutex_init(&plugin->lock, NULL);
-        plugin->terms = (struct process_terms){ .cells = options->cells,
+        plugin->terms = (struct process_terms){ .cells = cells,
                                                 .name = plugin->name,
-                                                .timeout_s = options->timeout_s,
+                                                .timeout_s = (uint32_t)settings->plugin_timeout,
                                                 .is_stopping = &plugins->is_stopping };
         plugins->n++;
         if (!plugin_is_name(name, n)) {
@@ -145,22 +123,21 @@ static void plugins_plugins_freep(struct plugins **plugins) {
         plugins_free(*plugins);
 }
 
-int plugins_new(const struct plugins_options *options, struct plugins **ret_plugins, struct why *why) {
+int plugins_new(const struct settings *settings, struct cells *cells, struct plugins **ret_plugins, struct why *why) {
         _cleanup_(plugins_plugins_freep) struct plugins *plugins = calloc(1, sizeof(*plugins));
-        size_t n = count_names(options->names);
+        size_t n = count_names(settings->plugins);
         int r = 0;
 
         if (!plugins)
                 return why_errno(why, -ENOMEM, "plug-ins");
-        plugins->in_daemon = options->in_daemon;
-        plugins->folders = strdup(options->folders);
+        plugins->folders = strdup(settings->plugin_dirs);
         plugins->list = calloc(n > 0 ? n : 1, sizeof(*plugins->list));
         if (!plugins->list || !plugins->folders)
                 return why_errno(why, -ENOMEM, "plug-ins");
-        for (const char *at = options->names + strspn(options->names, SEPARATORS); *at && r == 0;) {
+        for (const char *at = settings->plugins + strspn(settings->plugins, SEPARATORS); *at && r == 0;) {
                 size_t n_name = strcspn(at, SEPARATORS);
 
-                r = plugins_add(plugins, options, at, n_name, why);
+                r = plugins_add(plugins, settings, cells, at, n_name, why);
                 at += n_name;
                 at += strspn(at, SEPARATORS);
         }

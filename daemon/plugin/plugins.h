@@ -3,10 +3,9 @@
  *      plugins            those that the configuration names, loaded or refused; for the life of the daemon
  *        plugin           one of them, and its table: its steps with their arguments
  *          use            a step with values for its arguments and a form for its input: of a codec
- *      seats              what one worker thread needs to run uses: a process each, or a state, and the input's memory
+ *      seats              what one worker thread needs to run uses: a process each, and the input's memory
  *
- * A plug-in is loaded into processes of its own (plugin_process.h), or into the daemon (library.h); who uses a step
- * does not know which. dlplugin.h says what a plug-in is.
+ * A plug-in is loaded into processes of its own (plugin_process.h, library.h). dlplugin.h says what a plug-in is.
  *
  * Threads: plugins_new(), plugin_use_new() and their opposites on the main thread, which waits for the plug-in; seats
  * are one worker thread's. */
@@ -16,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/base/settings.h"
 #include "daemon/plugin/plugin_table.h"
 #include "proto/base/why.h"
 
@@ -25,16 +25,9 @@ struct plugin;
 struct plugin_use;
 struct plugin_seats;
 
-struct plugins_options {
-        const char *folders; /* with ":" between them */
-        const char *names;   /* with blanks or commas between them; "": none */
-        bool in_daemon;
-        uint32_t timeout_s;  /* that a process may take for a sample */
-        struct cells *cells; /* of the daemon; outlive all */
-};
-
-/* Loads them. One that cannot be used is refused, and logged: the others are there. -ENOMEM and the like. */
-int plugins_new(const struct plugins_options *options, struct plugins **ret_plugins, struct why *why);
+/* Loads those that the settings name; both outlive it, and `cells` are all of the daemon. One that cannot be used is
+ * refused, and logged: the others are there. -ENOMEM and the like. */
+int plugins_new(const struct settings *settings, struct cells *cells, struct plugins **ret_plugins, struct why *why);
 
 /* No thread waits for a process from now on: what is under way ends with -ECANCELED. Any thread. */
 void plugins_stop(struct plugins *plugins);
@@ -82,9 +75,6 @@ int plugin_use_new(struct plugin *plugin, uint32_t idx_step, const struct plugin
 void plugin_use_free(struct plugin_use *use);
 
 const struct plugin *plugin_use_plugin(const struct plugin_use *use);
-
-/* Is its plug-in loaded into the daemon itself? */
-bool plugin_is_in_daemon(const struct plugin *plugin);
 
 /* What it delivers; a codec for pictures: uint8 [-1, -1, 3]. */
 const struct dlplugin_form *plugin_use_output(const struct plugin_use *use);

@@ -240,19 +240,6 @@ def _(box):
             equal([line["fields"][name]["sha256"] for line in found], [line["fields"][name]["sha256"] for line in wanted], f"{text}: {name}")
 
 
-@case("a plug-in that is loaded into the daemon is refused there: strangers' pictures would be in the daemon all the same")
-def _(box):
-    folder = box.path("plugins")
-    os.makedirs(folder, 0o755)
-    subprocess.run(["cc", "-std=gnu11", "-O2", "-fPIC", "-shared", "-I", os.path.join(ROOT, "daemon", "plugin", "include"), "-o",
-                    os.path.join(folder, "blocks.so"), os.path.join(ROOT, "docs", "plugins", "blocks.c")], check=True)
-    os.chmod(folder, 0o755)
-    datasets, text = {"p": box.folder_of_pictures("p", 8, width=20, height=12)}, "center_crop(8) plugin(blocks.mosaic, 3)"
-    terms = {"plugins": "blocks", "plugin_dirs": folder}
-    isolated(box, datasets, plugins_in="daemon", **terms).refused("p", "the plug-in blocks", "plugins_in", pipeline=text)
-    equal(bits(isolated(box, datasets, **terms).read("p", pipeline=text)), bits(box.daemon(datasets, **terms).read("p", pipeline=text)))
-
-
 # (script, the part of a sentence that its cases have; "": all of them). The other cases of these scripts look at what is the same
 # wherever pictures are decoded: refusals, files that change, states.
 ELSEWHERE = (("sound", ""), ("decoders", ""), ("npy", "rows of every type"), ("views", "has the bits of a loader"),

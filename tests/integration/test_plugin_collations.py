@@ -10,7 +10,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from harness import Table, case, contains, equal, expected_order, identity_pixels, indices, main, philox, write
 from pyclient import need, trainer
-from plugins import PARALLEL, SERIAL, SOURCES, WHERE, blocks, compiled
+from plugins import PARALLEL, SERIAL, SOURCES, blocks, compiled
 
 WIDTH, HEIGHT, N = 8, 6, 13
 WHOLE = f"center_crop({HEIGHT}:{WIDTH})"
@@ -69,34 +69,32 @@ def philox_words(seed, epoch, place):
 
 # ---- what is delivered -----------------------------------------------------------------------------------------------
 
-@case("a batch is what the plug-in makes of its samples, in a process and in the daemon, the short last one as well")
+@case("a batch is what the plug-in makes of its samples, the short last one as well")
 def _(box):
-    for where in WHERE:
-        daemon, table = daemon_of(box, plugins_in=where, workers=3), Table()
-        for size in (1, 4, 5, 13, 20):
-            with table.row((where, size)):
-                lines = served(daemon, CENTERED, batch=size, epochs=2)
-                equal(hashes(lines), all_centered(list(range(N)), size) * 2)
-                equal({(line["fields"]["image"]["dtype"], tuple(line["fields"]["image"]["shape"])) for line in lines},
-                      {("float32", (HEIGHT, WIDTH, 3))})
-                equal([line["fields"]["label"]["value"] for line in lines[:N]], [number * 2 // N for number in range(N)])
-        equal(hashes(served(daemon, f"{WHOLE} plugin(blocks.centered, scale=3)")),
-              all_centered(list(range(N)), 4, scale=3.0))
-        daemon.stop()
-        table.done()
+    daemon, table = daemon_of(box, workers=3), Table()
+    for size in (1, 4, 5, 13, 20):
+        with table.row(size):
+            lines = served(daemon, CENTERED, batch=size, epochs=2)
+            equal(hashes(lines), all_centered(list(range(N)), size) * 2)
+            equal({(line["fields"]["image"]["dtype"], tuple(line["fields"]["image"]["shape"])) for line in lines},
+                  {("float32", (HEIGHT, WIDTH, 3))})
+            equal([line["fields"]["label"]["value"] for line in lines[:N]], [number * 2 // N for number in range(N)])
+    equal(hashes(served(daemon, f"{WHOLE} plugin(blocks.centered, scale=3)")),
+          all_centered(list(range(N)), 4, scale=3.0))
+    daemon.stop()
+    table.done()
 
 
 @case("a collation knows the batch: its number of samples, its place in the epoch, and draws that belong to it")
 def _(box):
     for threads in (PARALLEL, SERIAL):
-        for where in WHERE:
-            daemon = daemon_of(box, threads=threads, plugins_in=where, workers=4)
-            lines = served(daemon, f"{WHOLE} plugin(collations.shows, 77)", epochs=3, seed=5)
-            for epoch in range(3):
-                wanted = [row for batch in batches(list(range(N)), 4)
-                          for row in shown(batch, batch[0], epoch, seed=5, kept=77)]
-                equal(hashes(line for line in lines if line["epoch"] == epoch), wanted, f"epoch {epoch} in {where}")
-            daemon.stop()
+        daemon = daemon_of(box, threads=threads, workers=4)
+        lines = served(daemon, f"{WHOLE} plugin(collations.shows, 77)", epochs=3, seed=5)
+        for epoch in range(3):
+            wanted = [row for batch in batches(list(range(N)), 4)
+                      for row in shown(batch, batch[0], epoch, seed=5, kept=77)]
+            equal(hashes(line for line in lines if line["epoch"] == epoch), wanted, f"epoch {epoch}")
+        daemon.stop()
 
 
 @case("ranks of a world have batches of their own, and places of the epoch's order that differ")
@@ -122,14 +120,13 @@ def _(box):
     for number in (0, 2, 6, 7, 12):
         write(os.path.join(folder, f"class{number * 2 // N:03d}", f"{number:06d}.png"), b"no picture")
     good = [[1, 3], [4, 5], [8, 9, 10, 11]]
-    for where in WHERE:
-        daemon.stop()
-        daemon = daemon_of(box, workers=3, plugins_in=where)
-        lines = served(daemon, CENTERED, on_error="skip", epochs=2)
-        equal(indices(lines), [number for batch in good for number in batch] * 2)
-        equal(hashes(lines), [row for batch in good for row in centered(batch)] * 2, where)
-        lines = served(daemon, f"{WHOLE} plugin(collations.shows)", on_error="skip")
-        equal(hashes(lines), [row for place, batch in zip((0, 4, 8), good) for row in shown(batch, place)], where)
+    daemon.stop()
+    daemon = daemon_of(box, workers=3)
+    lines = served(daemon, CENTERED, on_error="skip", epochs=2)
+    equal(indices(lines), [number for batch in good for number in batch] * 2)
+    equal(hashes(lines), [row for batch in good for row in centered(batch)] * 2)
+    lines = served(daemon, f"{WHOLE} plugin(collations.shows)", on_error="skip")
+    equal(hashes(lines), [row for place, batch in zip((0, 4, 8), good) for row in shown(batch, place)])
 
 
 @case("samples of joined datasets are collated together")
@@ -231,8 +228,6 @@ def _(box):
         equal(lines, wanted, str(settings))
         equal(daemon.dlctl("check-steps", "p", "--pipeline", text, "--same-batches", "--batch", 4).returncode, 0)
         daemon.stop()
-    daemon = daemon_of(box, isolation="process", plugins_in="daemon")
-    daemon.refused("p", "the plug-in blocks is loaded into the daemon", "isolation", pipeline=CENTERED, batch=4)
 
 
 # ---- what goes wrong -------------------------------------------------------------------------------------------------

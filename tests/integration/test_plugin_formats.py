@@ -10,7 +10,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from harness import DAEMON, Table, case, contains, equal, identity_pixels, indices, main, png, write
-from plugins import PARALLEL, PER_WORKER, SERIAL, SOURCES, WHERE, blk, blocks, compiled
+from plugins import PARALLEL, PER_WORKER, SERIAL, SOURCES, blk, blocks, compiled
 
 
 def formats(box, threads=PARALLEL):
@@ -52,7 +52,7 @@ def digest_of(daemon, name):
     return {each["name"]: each for each in daemon.objects("datasets")}[name]["digest"]
 
 
-@case("the example's albums are a dataset like the same pictures in a known format, in a process and in the daemon")
+@case("the example's albums are a dataset like the same pictures in a known format")
 def _(box):
     folder, files = blocks(box), {"b.alb": range(4, 9), "a.alb": range(4), "c.alb": [], "d.alb": [9], "no.txt": [77]}
     for name, numbers in files.items():
@@ -62,25 +62,24 @@ def _(box):
         write(box.path("same", "c", f"{number}.png"), png(20, 12, identity_pixels(number, 20, 12)))
     steps = "random_resized_crop(8) hflip(0.5)"
     digests = set()
-    for where in WHERE:
-        daemon = box.daemon({"albums": {"path": box.path("albums"), "format": "plugin(blocks.album)"},
-                             "one": {"path": box.path("albums", "{b,a}.alb"), "format": "plugin( blocks.album )"},
-                             "same": box.path("same")}, plugins="blocks", plugin_dirs=folder, plugins_in=where, workers=3)
-        found = served(daemon, "albums", pipeline=f"image: plugin(blocks.unpack) {steps}; label", seed=5, epochs=2)
-        wanted = served(daemon, "same", pipeline=steps, seed=5, epochs=2)
-        equal([line["fields"]["image"]["sha256"] for line in found],
-              [line["fields"]["image"]["sha256"] for line in wanted])
-        equal([line["fields"]["label"]["value"] for line in found], [2 * number for number in range(10)] * 2)
-        lines = served(daemon, "one", pipeline="image: plugin(blocks.unpack) center_crop(4); label")
-        equal([line["fields"]["label"]["value"] // 2 for line in lines], [4, 5, 6, 7, 8, 0, 1, 2, 3])
-        shuffled = daemon.read_ranks("albums", world=3, epochs=2, seed=1, batch=2,
-                                     pipeline="image: plugin(blocks.unpack) center_crop(4); label")
-        equal(sorted(index for lines in shuffled for index in indices(lines)),
-              sorted(index for lines in daemon.read_ranks("same", world=3, epochs=2, seed=1, batch=2,
-                                                          pipeline="center_crop(4)", job="other")
-                     for index in indices(lines)))
-        digests.add(digest_of(daemon, "albums"))
-        daemon.stop()
+    daemon = box.daemon({"albums": {"path": box.path("albums"), "format": "plugin(blocks.album)"},
+                         "one": {"path": box.path("albums", "{b,a}.alb"), "format": "plugin( blocks.album )"},
+                         "same": box.path("same")}, plugins="blocks", plugin_dirs=folder, workers=3)
+    found = served(daemon, "albums", pipeline=f"image: plugin(blocks.unpack) {steps}; label", seed=5, epochs=2)
+    wanted = served(daemon, "same", pipeline=steps, seed=5, epochs=2)
+    equal([line["fields"]["image"]["sha256"] for line in found],
+          [line["fields"]["image"]["sha256"] for line in wanted])
+    equal([line["fields"]["label"]["value"] for line in found], [2 * number for number in range(10)] * 2)
+    lines = served(daemon, "one", pipeline="image: plugin(blocks.unpack) center_crop(4); label")
+    equal([line["fields"]["label"]["value"] // 2 for line in lines], [4, 5, 6, 7, 8, 0, 1, 2, 3])
+    shuffled = daemon.read_ranks("albums", world=3, epochs=2, seed=1, batch=2,
+                                 pipeline="image: plugin(blocks.unpack) center_crop(4); label")
+    equal(sorted(index for lines in shuffled for index in indices(lines)),
+          sorted(index for lines in daemon.read_ranks("same", world=3, epochs=2, seed=1, batch=2,
+                                                      pipeline="center_crop(4)", job="other")
+                 for index in indices(lines)))
+    digests.add(digest_of(daemon, "albums"))
+    daemon.stop()
     equal(len(digests), 1, "digests")
 
 
@@ -92,28 +91,27 @@ def _(box):
     write(box.path("t", "3.tail"), tail(rows[4:]))
     for threads in (PARALLEL, SERIAL):
         folder = formats(box, threads)
-        for where in WHERE:
-            daemon = box.daemon({"t": {"path": box.path("t"), "format": "plugin(formats.tail, yes)"},
-                                 "plain": {"path": box.path("t"), "format": "plugin(formats.tail)"}},
-                                plugins="formats", plugin_dirs=folder, plugins_in=where)
-            lines = served(daemon, "t", pipeline="text; pair; numbers: ragged; file; bag: raw; row; ups; __key__", batch=1)
-            equal([line["fields"]["text"]["text"] for line in lines], [text.decode() for _, text, _ in rows])
-            equal([line["fields"]["row"]["value"] for line in lines], list(range(9)), "state over files")
-            equal([line["fields"]["file"]["text"] for line in lines], ["1.tail"] * 4 + ["3.tail"] * 5)
-            equal(keys_of(lines), [sha256(f"rows/n{number}".encode()) for number in range(9)])
-            for number, line in enumerate(lines):
-                fields, values = line["fields"], rows[number][2]
-                equal(fields["pair"]["sha256"], sha256(struct.pack("<2f", number, -0.5)))
-                if values is None:
-                    equal(fields["numbers"], None)
-                else:
-                    equal((fields["numbers"]["dtype"], fields["numbers"]["shape"], fields["numbers"]["sha256"]),
-                          ("int16", [len(values)], sha256(struct.pack(f"<{len(values)}h", *values))))
-                equal(fields["bag"] and fields["bag"]["sha256"], None if number % 2 else sha256(b"bag"))
-                equal((fields["ups"]["dtype"], fields["ups"]["shape"]), ("uint8", [number % 4, 2]))
-            names = [f"1.tail:{row}" for row in range(4)] + [f"3.tail:{row}" for row in range(5)]
-            equal(keys_of(served(daemon, "plain", pipeline="__key__")), [sha256(name.encode()) for name in names])
-            daemon.stop()
+        daemon = box.daemon({"t": {"path": box.path("t"), "format": "plugin(formats.tail, yes)"},
+                             "plain": {"path": box.path("t"), "format": "plugin(formats.tail)"}},
+                            plugins="formats", plugin_dirs=folder)
+        lines = served(daemon, "t", pipeline="text; pair; numbers: ragged; file; bag: raw; row; ups; __key__", batch=1)
+        equal([line["fields"]["text"]["text"] for line in lines], [text.decode() for _, text, _ in rows])
+        equal([line["fields"]["row"]["value"] for line in lines], list(range(9)), "state over files")
+        equal([line["fields"]["file"]["text"] for line in lines], ["1.tail"] * 4 + ["3.tail"] * 5)
+        equal(keys_of(lines), [sha256(f"rows/n{number}".encode()) for number in range(9)])
+        for number, line in enumerate(lines):
+            fields, values = line["fields"], rows[number][2]
+            equal(fields["pair"]["sha256"], sha256(struct.pack("<2f", number, -0.5)))
+            if values is None:
+                equal(fields["numbers"], None)
+            else:
+                equal((fields["numbers"]["dtype"], fields["numbers"]["shape"], fields["numbers"]["sha256"]),
+                      ("int16", [len(values)], sha256(struct.pack(f"<{len(values)}h", *values))))
+            equal(fields["bag"] and fields["bag"]["sha256"], None if number % 2 else sha256(b"bag"))
+            equal((fields["ups"]["dtype"], fields["ups"]["shape"]), ("uint8", [number % 4, 2]))
+        names = [f"1.tail:{row}" for row in range(4)] + [f"3.tail:{row}" for row in range(5)]
+        equal(keys_of(served(daemon, "plain", pipeline="__key__")), [sha256(name.encode()) for name in names])
+        daemon.stop()
 
 
 @case("what a format says or does wrongly is the dataset's error, with the file, the byte and a sentence")
@@ -145,20 +143,19 @@ def _(box):
         ("ignores", 'the name of a field has 1 to 31 bytes'),
         ("heaps", "gives a sample more than 4 MiB of values"),
     )
-    in_process = (("crash", "/d/b: at byte 0: plug-in format formats.bad has ended its process, which was ended by signal 6"),
-                  ("exits", "has ended its process, which exited with status 7"))
+    rows += (("crash", "/d/b: at byte 0: plug-in format formats.bad has ended its process, which was ended by signal 6"),
+             ("exits", "has ended its process, which exited with status 7"))
     hangs = (("hang", "did not come back within 2 seconds"),)
     # What adds gigabytes takes longer than that on a busy machine, and is no hang.
-    for where, chosen, seconds in [(where, rows + (in_process if where == "process" else ()), 60) for where in WHERE] + [
-            ("process", hangs, 2)]:
+    for chosen, seconds in ((rows, 60), (hangs, 2)):
         daemon = box.daemon({**{does: {"path": box.path("d"), "format": f"plugin(formats.bad, {does})"} for does, _ in chosen},
                              "fine": {"path": box.path("d"), "format": "plugin(formats.bad, fine)"}},
-                            plugins="formats", plugin_dirs=folder, plugins_in=where, plugin_timeout=seconds, memory_limit="2GiB")
+                            plugins="formats", plugin_dirs=folder, plugin_timeout=seconds, memory_limit="2GiB")
         for does, part in chosen:
-            with table.row((where, does)):
+            with table.row(does):
                 daemon.refused(does, part, pipeline="bytes: raw; title")
-        for does in ("fine", "forks", "prints") if where == "process" and chosen != hangs else ("fine",):
-            with table.row((where, does)):
+        for does in ("fine", "forks", "prints") if chosen != hangs else ("fine",):
+            with table.row(does):
                 lines = daemon.read("fine", pipeline="bytes: raw; title", shuffle=False, job=f"j{does}")
                 equal([line["fields"]["title"]["text"] for line in lines], ["hi"] * 2)
         daemon.stop()
@@ -187,19 +184,18 @@ def _(box):
         "notext": ("title", 'the field "title" is text that is not UTF-8'),
         "named": ("bytes", 'the field "bytes" is absent, which it may not be'),
     }
-    for where in WHERE:
-        daemon = box.daemon({does: {"path": box.path("d"), "format": f"plugin(formats.bad, {does})"} for does in rows},
-                            plugins="formats", plugin_dirs=folder, plugins_in=where)
-        for does, (field, reason) in rows.items():
-            with table.row((where, does)):
-                other = "bytes" if field == "title" else "title"
-                lines = daemon.read(does, pipeline="bytes: raw" if other == "bytes" else "title", shuffle=False)
-                equal([line["fields"][other].get("text", line["fields"][other]["sha256"]) for line in lines],
-                      [sha256(b"0123") if other == "bytes" else "hi"] * 2)
-                contains(daemon.dlctl("datasets", does).stdout, field, reason)
-                if does not in ("control", "key"):  # no pipeline can name the one, and the other is the sample's name
-                    daemon.refused(does, f'field "{field}" cannot be served', reason, pipeline=f"{field};")
-        daemon.stop()
+    daemon = box.daemon({does: {"path": box.path("d"), "format": f"plugin(formats.bad, {does})"} for does in rows},
+                        plugins="formats", plugin_dirs=folder)
+    for does, (field, reason) in rows.items():
+        with table.row(does):
+            other = "bytes" if field == "title" else "title"
+            lines = daemon.read(does, pipeline="bytes: raw" if other == "bytes" else "title", shuffle=False)
+            equal([line["fields"][other].get("text", line["fields"][other]["sha256"]) for line in lines],
+                  [sha256(b"0123") if other == "bytes" else "hi"] * 2)
+            contains(daemon.dlctl("datasets", does).stdout, field, reason)
+            if does not in ("control", "key"):  # no pipeline can name the one, and the other is the sample's name
+                daemon.refused(does, f'field "{field}" cannot be served', reason, pipeline=f"{field};")
+    daemon.stop()
     table.done()
 
 
@@ -235,17 +231,16 @@ def _(box):
     pictures = [b"BLK1" + struct.pack("<II", 900, 1500) + each if len(each) > 36 else
                 b"BLK1" + struct.pack("<II", 4, 3) + each for each in pixels]
     write(box.path("big", "x.alb"), b"ALB1" + b"".join(struct.pack("<II", 0, len(each)) + each for each in pictures))
-    for where in WHERE:
-        daemon = box.daemon({"e": {"path": box.path("e"), "format": "plugin(formats.each)"},
-                             "big": {"path": box.path("big"), "format": "plugin(blocks.album)"}},
-                            plugins="formats blocks", plugin_dirs=folder, plugins_in=where)
-        lines = served(daemon, "e", pipeline="byte: raw", batch=256)
-        equal(indices(lines), list(range(len(content))))
-        equal([line["fields"]["byte"]["sha256"] for line in lines],
-              [sha256(content[line["index"]:line["index"] + 1]) for line in lines])
-        lines = served(daemon, "big", pipeline="image: plugin(blocks.unpack); label", batch=1)
-        equal([line["fields"]["image"]["sha256"] for line in lines], [sha256(each) for each in pixels])
-        daemon.stop()
+    daemon = box.daemon({"e": {"path": box.path("e"), "format": "plugin(formats.each)"},
+                         "big": {"path": box.path("big"), "format": "plugin(blocks.album)"}},
+                        plugins="formats blocks", plugin_dirs=folder)
+    lines = served(daemon, "e", pipeline="byte: raw", batch=256)
+    equal(indices(lines), list(range(len(content))))
+    equal([line["fields"]["byte"]["sha256"] for line in lines],
+          [sha256(content[line["index"]:line["index"] + 1]) for line in lines])
+    lines = served(daemon, "big", pipeline="image: plugin(blocks.unpack); label", batch=1)
+    equal([line["fields"]["image"]["sha256"] for line in lines], [sha256(each) for each in pixels])
+    daemon.stop()
 
 
 @case("an index is kept while files, arguments and the plug-in are the same, and is made anew when one of them is not")

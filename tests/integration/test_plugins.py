@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Plug-ins: compiled against dlplugin.h alone, loaded by the name that the configuration has, and run in processes of
-their own or in the daemon, with the same bits. What they do wrong costs the sample that they had."""
+their own. What they do wrong costs the sample that they had."""
 import hashlib
 import os
 import random
@@ -13,7 +13,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from harness import (Table, case, contains, equal, identity_pixels, indices, main, philox, png, within,
                      write)
-from plugins import PARALLEL, PER_WORKER, SERIAL, SOURCES, WHERE, blk, blocks, compiled
+from plugins import PARALLEL, PER_WORKER, SERIAL, SOURCES, blk, blocks, compiled
 
 WIDTH, HEIGHT = 20, 12
 WHOLE = f"center_crop({HEIGHT}:{WIDTH})"
@@ -76,19 +76,18 @@ def sha256(content):
     return hashlib.sha256(content).hexdigest()
 
 
-@case("the example's steps do what they say, in a process and in the daemon, and draw by seed, epoch and sample")
+@case("the example's steps do what they say, and draw by seed, epoch and sample")
 def _(box):
     folder = blocks(box)
     pixels = [identity_pixels(number, WIDTH, HEIGHT) for number in range(12)]
-    for where in WHERE:
-        daemon = daemon_of(box, folder, "blocks", plugins_in=where, workers=3)
-        equal(hashes(served(daemon, f"{WHOLE} plugin(blocks.mosaic, 5)")), [sha256(mosaic(each, 5)) for each in pixels])
-        equal(hashes(served(daemon, f"{WHOLE} plugin(blocks.luma)")), [sha256(luma(each)) for each in pixels])
-        for epoch in range(2):
-            wanted = [sha256(salt(mosaic(each, 8), 0.3, 7, epoch, number, 0x9000)) for number, each in enumerate(pixels)]
-            lines = served(daemon, f"{WHOLE} plugin(blocks.mosaic) plugin(blocks.salt, p=0.3)", seed=7, epochs=2)
-            equal(hashes(line for line in lines if line["epoch"] == epoch), wanted, f"epoch {epoch} in {where}")
-        daemon.stop()
+    daemon = daemon_of(box, folder, "blocks", workers=3)
+    equal(hashes(served(daemon, f"{WHOLE} plugin(blocks.mosaic, 5)")), [sha256(mosaic(each, 5)) for each in pixels])
+    equal(hashes(served(daemon, f"{WHOLE} plugin(blocks.luma)")), [sha256(luma(each)) for each in pixels])
+    for epoch in range(2):
+        wanted = [sha256(salt(mosaic(each, 8), 0.3, 7, epoch, number, 0x9000)) for number, each in enumerate(pixels)]
+        lines = served(daemon, f"{WHOLE} plugin(blocks.mosaic) plugin(blocks.salt, p=0.3)", seed=7, epochs=2)
+        equal(hashes(line for line in lines if line["epoch"] == epoch), wanted, f"epoch {epoch}")
+    daemon.stop()
 
 
 @case("the shape and the type that a step delivers are those of the batch, and several views draw differently")
@@ -144,13 +143,12 @@ def _(box):
     for name, threads in (("parallel", PARALLEL), ("serial", SERIAL), ("perworker", PER_WORKER)):
         folder = compiled(box, name, os.path.join(SOURCES, "states.c"), f"-DTHREADS={threads}", f'-DNAME="{name}"')
     expected = None
-    for where in WHERE:
-        daemon = daemon_of(box, folder, "parallel, serial perworker", plugins_in=where, workers=4)
-        for name in ("parallel", "serial", "perworker"):
-            found = hashes(served(daemon, f"{WHOLE} plugin({name}.shift, by=3)", epochs=3, seed=9))
-            expected = expected or states_of(epochs=3, seed=9, by=3)
-            equal(found, expected, f"{name} in {where}")
-        daemon.stop()
+    daemon = daemon_of(box, folder, "parallel, serial perworker", workers=4)
+    for name in ("parallel", "serial", "perworker"):
+        found = hashes(served(daemon, f"{WHOLE} plugin({name}.shift, by=3)", epochs=3, seed=9))
+        expected = expected or states_of(epochs=3, seed=9, by=3)
+        equal(found, expected, name)
+    daemon.stop()
 
 
 def states_of(epochs, seed, by):
@@ -169,25 +167,23 @@ def _(box):
     folder = compiled(box, "old", os.path.join(SOURCES, "v1", "old.c"), header=os.path.join(SOURCES, "v1"))
     blocks(box)
     pixels = [identity_pixels(number, WIDTH, HEIGHT) for number in range(12)]
-    for where in WHERE:
-        daemon = daemon_of(box, folder, "old blocks", plugins_in=where)
-        equal(hashes(served(daemon, f"{WHOLE} plugin(old.exclusive, 170) plugin(blocks.mosaic, 1)")),
-              [sha256(bytes(value ^ 170 for value in each)) for each in pixels], where)
-        daemon.stop()
+    daemon = daemon_of(box, folder, "old blocks")
+    equal(hashes(served(daemon, f"{WHOLE} plugin(old.exclusive, 170) plugin(blocks.mosaic, 1)")),
+          [sha256(bytes(value ^ 170 for value in each)) for each in pixels])
+    daemon.stop()
 
 
 @case("a plug-in of version 2 runs in this daemon as it is, its codec too")
 def _(box):
     folder = compiled(box, "old2", os.path.join(SOURCES, "v2", "old2.c"), header=os.path.join(SOURCES, "v2"))
     pixels = [identity_pixels(number, WIDTH, HEIGHT) for number in range(12)]
-    for where in WHERE:
-        daemon = daemon_of(box, folder, "old2", plugins_in=where)
-        equal(hashes(served(daemon, f"{WHOLE} plugin(old2.exclusive, 170)")),
-              [sha256(bytes(value ^ 170 for value in each)) for each in pixels], where)
-        lengths = [len(png(WIDTH, HEIGHT, each)) for each in pixels]
-        equal(hashes(served(daemon, "plugin(old2.lengths, n=3)")),
-              [sha256(struct.pack("=I", length) * 3) for length in lengths], where)
-        daemon.stop()
+    daemon = daemon_of(box, folder, "old2")
+    equal(hashes(served(daemon, f"{WHOLE} plugin(old2.exclusive, 170)")),
+          [sha256(bytes(value ^ 170 for value in each)) for each in pixels])
+    lengths = [len(png(WIDTH, HEIGHT, each)) for each in pixels]
+    equal(hashes(served(daemon, "plugin(old2.lengths, n=3)")),
+          [sha256(struct.pack("=I", length) * 3) for length in lengths])
+    daemon.stop()
 
 
 # ---- codecs --------------------------------------------------------------------------------------------------------
@@ -208,22 +204,21 @@ def daemon_of_files(box, folder, plugins, contents, **settings):
 def _(box):
     folder, table = blocks(box), Table()
     contents = [blk(number, 30 + number, 40 - number) for number in range(12)]
-    for where in WHERE:
-        daemon = daemon_of_files(box, folder, "blocks", contents, plugins_in=where)
-        for steps in ("random_resized_crop(16) hflip(0.5)", "resize(20) center_crop(16) to(float32) normalize([0.5, 0.5, 0.5], [0.2, 0.2, 0.2]) "
-                      "layout(nchw)", "center_crop(8)", "random_rotation(30) resize([9, 9])", "center_crop(12) plugin(blocks.mosaic, 3)",
-                      "random_crop(12) views(2)", "resize([12, 12]) rand_augment"):
-            with table.row((where, steps)):
-                found = served(daemon, f"plugin(blocks.unpack) {steps}", seed=3, epochs=2)
-                wanted = daemon.read("same", pipeline=steps, seed=3, epochs=2, shuffle=False, job=f"same{time.monotonic_ns()}")
-                equal(hashes(found), hashes(wanted))
-                if "views" in steps:
-                    equal([line["fields"]["image_2"]["sha256"] for line in found],
-                          [line["fields"]["image_2"]["sha256"] for line in wanted])
-        lines = served(daemon, "plugin(blocks.unpack)", batch=1)
-        equal([line["fields"]["image"]["shape"] for line in lines], [[40 - number, 30 + number, 3] for number in range(12)])
-        equal(hashes(lines), [sha256(content[12:]) for content in contents])
-        daemon.stop()
+    daemon = daemon_of_files(box, folder, "blocks", contents)
+    for steps in ("random_resized_crop(16) hflip(0.5)", "resize(20) center_crop(16) to(float32) normalize([0.5, 0.5, 0.5], [0.2, 0.2, 0.2]) "
+                  "layout(nchw)", "center_crop(8)", "random_rotation(30) resize([9, 9])", "center_crop(12) plugin(blocks.mosaic, 3)",
+                  "random_crop(12) views(2)", "resize([12, 12]) rand_augment"):
+        with table.row(steps):
+            found = served(daemon, f"plugin(blocks.unpack) {steps}", seed=3, epochs=2)
+            wanted = daemon.read("same", pipeline=steps, seed=3, epochs=2, shuffle=False, job=f"same{time.monotonic_ns()}")
+            equal(hashes(found), hashes(wanted))
+            if "views" in steps:
+                equal([line["fields"]["image_2"]["sha256"] for line in found],
+                      [line["fields"]["image_2"]["sha256"] for line in wanted])
+    lines = served(daemon, "plugin(blocks.unpack)", batch=1)
+    equal([line["fields"]["image"]["shape"] for line in lines], [[40 - number, 30 + number, 3] for number in range(12)])
+    equal(hashes(lines), [sha256(content[12:]) for content in contents])
+    daemon.stop()
     table.done()
 
 
@@ -232,13 +227,12 @@ def _(box):
     folder = compiled(box, "codecs", os.path.join(SOURCES, "codecs.c"), f"-DTHREADS={SERIAL}")
     compiled(box, "states", os.path.join(SOURCES, "states.c"), f"-DTHREADS={PARALLEL}", '-DNAME="states"')
     contents = [b"x" * (100 + number) for number in range(9)]
-    for where in WHERE:
-        daemon = daemon_of_files(box, folder, "codecs states", contents, plugins_in=where)
-        lines = served(daemon, "image: plugin(codecs.count, n=3); label")
-        equal({(line["fields"]["image"]["dtype"], tuple(line["fields"]["image"]["shape"])) for line in lines}, {("uint16", (3, 2))})
-        equal(hashes(lines), [sha256(struct.pack("=H", 100 + number) * 6) for number in range(9)])
-        equal(len(served(daemon, "plugin(codecs.count, n=3) plugin(states.shift)")), 9)
-        daemon.stop()
+    daemon = daemon_of_files(box, folder, "codecs states", contents)
+    lines = served(daemon, "image: plugin(codecs.count, n=3); label")
+    equal({(line["fields"]["image"]["dtype"], tuple(line["fields"]["image"]["shape"])) for line in lines}, {("uint16", (3, 2))})
+    equal(hashes(lines), [sha256(struct.pack("=H", 100 + number) * 6) for number in range(9)])
+    equal(len(served(daemon, "plugin(codecs.count, n=3) plugin(states.shift)")), 9)
+    daemon.stop()
 
 
 @case("a file that a plug-in's codec refuses, measures wrongly or crashes over is damaged, with its name")
@@ -258,11 +252,10 @@ def _(box):
     table.done()
     daemon.stop()
     contents = [blk(0, 9, 9), blk(1, 9, 9)[:-1], b"", b"BLK", blk(4, 0, 9), blk(5, 9, 9)]
-    for where in WHERE:
-        daemon = daemon_of_files(box, folder, "blocks", contents, plugins_in=where)
-        equal(indices(served(daemon, "plugin(blocks.unpack) center_crop(4)", on_error="skip")), [0, 5], where)
-        contains(errors_of(daemon), "ends after 242 of 243 bytes", "does not begin with BLK1", "measures 0 x 9 pixels")
-        daemon.stop()
+    daemon = daemon_of_files(box, folder, "blocks", contents)
+    equal(indices(served(daemon, "plugin(blocks.unpack) center_crop(4)", on_error="skip")), [0, 5])
+    contains(errors_of(daemon), "ends after 242 of 243 bytes", "does not begin with BLK1", "measures 0 x 9 pixels")
+    daemon.stop()
 
 
 @case("a mistake with a codec of a plug-in is named")
@@ -344,37 +337,34 @@ def _(box):
 @case("a plug-in that cannot be used is refused with a sentence; the daemon and other plug-ins go on", sanitized=False)
 def _(box):
     folder, table = blocks(box), Table()
-    for where in WHERE:
-        for kind, *parts in (
-                ("no symbol", 'has no variable "dlplugin"', "DLPLUGIN_EXPORT"),
-                ("future", "compiled with version 8 of dlplugin.h", "knows versions up to 3", "update the daemon"),
-                ("wrong size", "which no version has", "DLPLUGIN_HEAD"),
-                ("no version", "version 0", "which no version has"),
-                ("small", "smaller than the"),
-                ("other name", 'calls itself "somebody"'),
-                ("no threads", "how many threads"),
-                ("bad step", 'a step called "no name"'),
-                ("twice", "two things called step"),
-                ("no run", "a step step that cannot be run"),
-                ("no collate", "a collation batch that cannot collate"),
-                ("nowhere", "says how many steps, codecs, formats or collations it has, and not where they are"),
-                ("fails", "could not begin: the licence of 1999 has run out"),
-                ("crashes", "has ended its process, which was ended by signal 6"),
-                ("changes", "has changed since the daemon began", "odd.so", "restart the daemon"),
-                ("hangs", "did not come back within 5 seconds")):
-            if where == "daemon" and kind in ("crashes", "hangs"):
-                continue
-            compiled(box, "odd", os.path.join(SOURCES, "odd.c"), f"-DKIND={ODD[kind]}")
-            with table.row((where, kind)):
-                daemon = daemon_of(box, folder, "odd blocks", plugins_in=where)
-                contains(daemon.log(), "the plug-in odd", *parts)
-                daemon.refused("p", "column 27", "the plug-in odd", *parts, pipeline=f"{WHOLE} plugin(odd.step)")
-                equal({fact["name"]: fact["value"] for fact in daemon.status()["plugins"]},
-                      {"odd": "refused", "blocks": "loaded", "blocks.mosaic": "size=8", "blocks.luma": "scale=255",
-                       "blocks.salt": "p=0.02, color=both", "blocks.unpack": "",
-                       "blocks.album": "", "blocks.centered": "scale=255"})
-                served(daemon, f"{WHOLE} plugin(blocks.mosaic)")
-                daemon.stop()
+    for kind, *parts in (
+            ("no symbol", 'has no variable "dlplugin"', "DLPLUGIN_EXPORT"),
+            ("future", "compiled with version 8 of dlplugin.h", "knows versions up to 3", "update the daemon"),
+            ("wrong size", "which no version has", "DLPLUGIN_HEAD"),
+            ("no version", "version 0", "which no version has"),
+            ("small", "smaller than the"),
+            ("other name", 'calls itself "somebody"'),
+            ("no threads", "how many threads"),
+            ("bad step", 'a step called "no name"'),
+            ("twice", "two things called step"),
+            ("no run", "a step step that cannot be run"),
+            ("no collate", "a collation batch that cannot collate"),
+            ("nowhere", "says how many steps, codecs, formats or collations it has, and not where they are"),
+            ("fails", "could not begin: the licence of 1999 has run out"),
+            ("crashes", "has ended its process, which was ended by signal 6"),
+            ("changes", "has changed since the daemon began", "odd.so", "restart the daemon"),
+            ("hangs", "did not come back within 5 seconds")):
+        compiled(box, "odd", os.path.join(SOURCES, "odd.c"), f"-DKIND={ODD[kind]}")
+        with table.row(kind):
+            daemon = daemon_of(box, folder, "odd blocks")
+            contains(daemon.log(), "the plug-in odd", *parts)
+            daemon.refused("p", "column 27", "the plug-in odd", *parts, pipeline=f"{WHOLE} plugin(odd.step)")
+            equal({fact["name"]: fact["value"] for fact in daemon.status()["plugins"]},
+                  {"odd": "refused", "blocks": "loaded", "blocks.mosaic": "size=8", "blocks.luma": "scale=255",
+                   "blocks.salt": "p=0.02, color=both", "blocks.unpack": "",
+                   "blocks.album": "", "blocks.centered": "scale=255"})
+            served(daemon, f"{WHOLE} plugin(blocks.mosaic)")
+            daemon.stop()
     table.done()
 
 

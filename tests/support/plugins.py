@@ -8,8 +8,6 @@ from harness import ROOT, identity_pixels
 HEADER = os.path.join(ROOT, "daemon", "plugin", "include")
 EXAMPLE = os.path.join(ROOT, "docs", "plugins", "blocks.c")
 SOURCES = os.path.join(ROOT, "tests", "plugins")
-# Where decoders are isolated, a plug-in in the daemon is refused: test_isolation.py.
-WHERE = ("process",) if os.environ.get("DLP_ISOLATION") == "process" else ("process", "daemon")
 PARALLEL, SERIAL, PER_WORKER = 1, 2, 3
 
 

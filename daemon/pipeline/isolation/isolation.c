@@ -153,25 +153,6 @@ static bool isolation_is_for_cells(const struct programs *programs) {
         return false;
 }
 
-/* Plug-ins that would do their work in the daemon all the same. */
-static int isolation_refuse_others(const struct programs *programs, struct why *why) {
-        const struct plugin_use *uses[PROGRAM_USES_MAX];
-
-        for (uint32_t k = 0; k < programs_n_parts(programs); k++) {
-                const struct program *program = programs_part(programs, k);
-
-                for (uint32_t i = 0; i < program_n_fields(program); i++)
-                        for (uint32_t n = program_uses(program, i, uses); n > 0; n--)
-                                if (plugin_is_in_daemon(plugin_use_plugin(uses[n - 1])))
-                                        return why_set(why, -EINVAL,
-                                                       "pipeline: the plug-in %s is loaded into the daemon, which "
-                                                       "isolation = \"process\" keeps strangers' pictures out of: the "
-                                                       "administrator may set plugins_in to process",
-                                                       plugin_name(plugin_use_plugin(uses[n - 1])));
-        }
-        return 0;
-}
-
 int isolated_new(struct isolation *isolation, const struct ring *ring, const struct programs *programs,
                  struct isolated **ret_isolated, struct why *why) {
         struct isolated *isolated;
@@ -179,9 +160,8 @@ int isolated_new(struct isolation *isolation, const struct ring *ring, const str
         int r;
 
         *ret_isolated = NULL;
-        r = isolation_refuse_others(programs, why);
-        if (r < 0 || !isolation_is_for_cells(programs))
-                return r;
+        if (!isolation_is_for_cells(programs))
+                return 0;
         isolated = calloc(1, sizeof(*isolated) + n * sizeof(isolated->programs[0]));
         if (!isolated)
                 return why_errno(why, -ENOMEM, "isolation");

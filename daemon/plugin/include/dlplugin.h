@@ -36,10 +36,9 @@
  * write to them. A plug-in that cannot be used is refused with a sentence when the daemon starts, which goes on without
  * it; a job whose pipeline or dataset names it gets that sentence.
  *
- * Where it runs. By default in processes of its own beside the daemon: one that crashes, hangs or exits costs the
- * sample that it had. With plugins_in = "daemon" in the daemon itself, which saves some microseconds a sample and has
- * no such protection: then a crash ends the daemon. A plug-in is the same for both and cannot tell them apart. It runs
- * as the daemon's user, with no terminal; its standard output goes nowhere, its standard error to the daemon's log.
+ * Where it runs. In processes of its own beside the daemon: one that crashes, hangs or exits costs the sample that it
+ * had. It runs as the daemon's user, with no terminal; its standard output goes nowhere, its standard error to the
+ * daemon's log.
  *
  * Versions. DLPLUGIN_HEAD notes the version of this header and the size of the struct. A newer daemon takes plug-ins
  * of all older versions as they are, without compiling them again. An older daemon refuses a newer plug-in. What a
