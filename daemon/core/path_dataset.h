@@ -2,7 +2,7 @@
 #pragma once
 
 #include "daemon/core/dataset_settings.h"
-#include "daemon/ctl/ctl_server.h"
+#include "daemon/ctl/server.h"
 
 /* Reads the options ("KEY=VALUE"), which are those of a section of the configuration except for the ones of staging,
  * `allow` and `weight`. The name is that of catalog_path_name(). -EINVAL naming the key, -ENOMEM. */

@@ -5,8 +5,9 @@
 #include <time.h>
 
 #include "daemon/base/log.h"
-#include "daemon/ctl/accept.h"
 #include "daemon/ctl/session.h"
+#include "daemon/ctl/socket/accept.h"
+#include "daemon/ctl/socket/requests.h"
 #include "daemon/ctl/users/turns.h"
 #include "daemon/ctl/users/user_quota.h"
 #include "daemon/ctl/work/ctl_work.h"
@@ -50,16 +51,10 @@ static void on_sweep(evutil_socket_t fd, short what, void *userdata) {
         }
 }
 
-void server_sweep_later(struct server *server, struct session *session) {
-        TAILQ_INSERT_TAIL(&server->closed, session, entry);
-        event_active(server->sweep_event, EV_TIMEOUT, 0);
-        accept_again(server); /* descriptors have become free */
-}
-
 int server_start(struct server *server, const struct server_options *options, struct why *why) {
         int r;
 
-        *server = (struct server){ .options = *options, .spare_fd = -1 };
+        *server = (struct server){ .options = *options, .hooks = &REQUESTS_HOOKS, .spare_fd = -1 };
         TAILQ_INIT(&server->sessions);
         TAILQ_INIT(&server->closed);
         LIST_INIT(&server->jobs);

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "daemon/base/number_rows.h"
-#include "daemon/ctl/ctl_server.h"
+#include "daemon/ctl/server.h"
 #include "proto/frame.h"
 #include "proto/meter.h"
 

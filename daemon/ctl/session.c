@@ -11,43 +11,9 @@
 #include "daemon/base/log.h"
 #include "daemon/base/work/closer.h"
 #include "daemon/ctl/ctl_progress.h"
-#include "daemon/ctl/ctl_trace.h"
-#include "daemon/ctl/handlers.h"
-#include "daemon/ctl/metrics/told.h"
-#include "daemon/ctl/packet.h"
-#include "daemon/ctl/users/access.h"
-#include "daemon/ctl/users/turns.h"
-#include "daemon/ctl/work/ctl_work.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/text.h"
-
-#define PACKETS_AT_ONCE 16 /* packets of one session before other sessions get a turn */
-
-static const struct {
-        Dlp__Request__BodyCase body;
-        void (*handle)(struct session *session, const Dlp__Request *request);
-} HANDLERS[] = {
-        { DLP__REQUEST__BODY_ATTACH, handle_attach },
-        { DLP__REQUEST__BODY_SEEK, handle_seek },
-        { DLP__REQUEST__BODY_STATUS, handle_status },
-        { DLP__REQUEST__BODY_DATASETS, handle_datasets },
-        { DLP__REQUEST__BODY_JOBS, handle_jobs },
-        { DLP__REQUEST__BODY_ERRORS, handle_errors },
-        { DLP__REQUEST__BODY_CLASSES, handle_classes },
-        { DLP__REQUEST__BODY_WORKERS, handle_workers },
-        { DLP__REQUEST__BODY_RANKS, handle_ranks },
-        { DLP__REQUEST__BODY_SAMPLES, handle_samples },
-        { DLP__REQUEST__BODY_WHO, handle_who },
-        { DLP__REQUEST__BODY_STOP, handle_stop },
-        { DLP__REQUEST__BODY_WAIT, handle_wait },
-        { DLP__REQUEST__BODY_METRICS, handle_metrics },
-        { DLP__REQUEST__BODY_TRACE, handle_trace },
-        { DLP__REQUEST__BODY_REPLAY, handle_replay },
-        { DLP__REQUEST__BODY_WORK, handle_work },
-        { DLP__REQUEST__BODY_WORKED, handle_worked },
-        { DLP__REQUEST__BODY_WORK_ENDED, handle_work_ended },
-};
 
 static bool send_reply(struct session *session, Dlp__Reply *reply, const int *fds, size_t n_fds) {
         int r;
@@ -74,8 +40,8 @@ void session_reply(struct session *session, Dlp__Reply *reply, const int *fds, s
         session_close(session, "it does not read its replies");
 }
 
-static void refuse(struct session *session, uint64_t id, int error, const char *text, bool retry,
-                   const struct dlp_progress *progress) {
+void session_refuse_with(struct session *session, uint64_t id, int error, const char *text, bool retry,
+                         const struct dlp_progress *progress) {
         Dlp__Progress message;
         Dlp__Reply reply = DLP__REPLY__INIT;
         Dlp__Error body = DLP__ERROR__INIT;
@@ -93,21 +59,19 @@ static void refuse(struct session *session, uint64_t id, int error, const char *
 void session_refuse(struct session *session, uint64_t id, int error, const char *text) {
         log_user_info(session->peer.uid, "ctl", "refused: %s client=%s pid=%d user=%s", text, session->client,
                       session->peer.pid, session_user(session));
-        refuse(session, id, error, text, false, NULL);
+        session_refuse_with(session, id, error, text, false, NULL);
 }
 
 void session_refuse_for_now(struct session *session, uint64_t id, int error, const char *text,
                             const struct dlp_progress *progress) {
-        refuse(session, id, error, text, true, progress);
+        session_refuse_with(session, id, error, text, true, progress);
 }
 
-static void on_leaving(evutil_socket_t fd, short what, void *userdata) {
+static void session_on_leaving(evutil_socket_t fd, short what, void *userdata) {
         struct session *session = userdata;
-        uint64_t begun_ns = clock_thread_ns();
 
         if (has_hung_up(session))
-                session_close(session, NULL);
-        turn_end(session, begun_ns);
+                session->server->hooks->hung_up(session);
 }
 
 /* If a reply lies unread in a socket when it is closed, that is an error, and libevent reports errors as readable. So
@@ -118,7 +82,7 @@ void session_listen(struct session *session, bool on) {
                 return;
         if (!on && !session->leaving) /* without memory for it, the end is noticed a little later */
                 session->leaving = event_new(session->server->options.base, session->fd,
-                                             EV_READ | EV_CLOSED | EV_ET | EV_PERSIST, on_leaving, session);
+                                             EV_READ | EV_CLOSED | EV_ET | EV_PERSIST, session_on_leaving, session);
         if (on) {
                 if (session->leaving)
                         event_del(session->leaving);
@@ -130,17 +94,6 @@ void session_listen(struct session *session, bool on) {
         }
 }
 
-/* The client will close the connection; if it does not, another refusal costs nothing. */
-static void refuse_version(struct session *session, const Dlp__Request *request) {
-        char text[DLP_TEXT_MAX];
-
-        snprintf(text, sizeof(text),
-                 "protocol: this daemon (%s) speaks version %u, the client speaks version %u; install "
-                 "the same version of dataloaderd and libdlclient",
-                 session->server->options.version, DLP_PROTOCOL_VERSION, request->protocol);
-        refuse(session, request->id, -EPROTONOSUPPORT, text, false, NULL);
-}
-
 void session_asks(struct session *session) {
         struct user *user = user_get(&session->server->users, session->peer.uid);
 
@@ -149,95 +102,6 @@ void session_asks(struct session *session) {
 
 void session_asked(struct server *server) {
         server->options.catalog->asker = NULL;
-}
-
-static void handle(struct session *session, const Dlp__Request *request) {
-        struct server *server = session->server;
-
-        if (request->protocol != DLP_PROTOCOL_VERSION) {
-                refuse_version(session, request);
-                return;
-        }
-        snprintf(session->client, sizeof(session->client), "%.60s", request->client);
-        text_make_printable(session->client); /* it is written to the log */
-
-        for (size_t i = 0; i < sizeof(HANDLERS) / sizeof(HANDLERS[0]); i++)
-                if (HANDLERS[i].body == request->body_case) {
-                        session_asks(session);
-                        HANDLERS[i].handle(session, request);
-                        session_asked(server);
-                        return;
-                }
-        session_close(session, "its request is of an unknown kind");
-}
-
-static void dispatch(struct session *session, const uint8_t *bytes, size_t n_bytes) {
-        Dlp__Request *request = dlp__request__unpack(NULL, n_bytes, bytes);
-
-        if (!request)
-                session_close(session, "its packet is not a request");
-        else if (session->sent_fd >= 0 && request->body_case != DLP__REQUEST__BODY_ATTACH)
-                session_close(session, "it sent descriptors, which no such request has");
-        else
-                handle(session, request);
-        if (!request)
-                return;
-        dlp__request__free_unpacked(request, NULL);
-}
-
-static void read_packets(struct session *session) {
-        static uint8_t buffer[DLP_PACKET_MAX]; /* main thread only */
-
-        for (int i = 0; i < PACKETS_AT_ONCE && !session->closed && session->state != SESSION_ATTACHING; i++) {
-                size_t n = 0;
-                int r = packet_receive(session->fd, session->peer.uid, buffer, DLP_PACKET_MAX, &n, &session->sent_fd);
-
-                if (r == -EAGAIN || r == -EINTR)
-                        return;
-                if (r == -EMSGSIZE)
-                        session_close(session, "its packet is longer than 65,536 bytes");
-                else if (r == -EPROTO)
-                        session_close(session, "it sent descriptors that did not arrive, or more than a request has");
-                else if (r < 0)
-                        session_close(session, NULL);
-                else
-                        dispatch(session, buffer, n);
-                if (session->sent_fd >= 0)
-                        closer_close(session->sent_fd, session->peer.uid);
-                session->sent_fd = -1;
-        }
-}
-
-static void session_on_readable(evutil_socket_t fd, short what, void *userdata) {
-        struct session *session = userdata;
-        uint64_t begun_ns = clock_thread_ns();
-
-        if (turn_is_over(session))
-                return;
-        read_packets(session);
-        turn_end(session, begun_ns);
-}
-
-/* The client process has ended. A child that it forked may still hold the socket, but the rank belonged to the
- * process. */
-void session_process_ended(struct session *session) {
-        if (session->seat) /* what it answered before its end counts */
-                read_packets(session);
-        session_close(session, NULL);
-}
-
-static void on_process_end(evutil_socket_t fd, short what, void *userdata) {
-        session_process_ended(userdata);
-}
-
-/* Without a process event the session lives as long as any process has the socket. */
-static void watch_process(struct session *session) {
-        if (session->process.fd < 0)
-                return;
-        session->process_event = event_new(session->server->options.base, session->process.fd, EV_READ, on_process_end,
-                                           session);
-        if (session->process_event)
-                event_add(session->process_event, NULL);
 }
 
 static void session_say_why(struct session *session, int error, const char *reason) {
@@ -272,27 +136,27 @@ static void session_hang_up(struct session *session) {
 void session_give_back(struct session *session) {
         struct server *server = session->server;
 
-        tracing_session_ends(session);
+        server->hooks->leaves(session);
         if (session->stream) {
                 log_user_info(session->peer.uid, "ctl", "rank left job=%s rank=%u pid=%d", session->job->name,
                               session->stream->rank, session->peer.pid);
                 pipeline_remove(server->options.pipeline, session->stream);
-                work_rank_has_left(server);
+                server->hooks->rank_left(server);
         }
         if (session->member)
                 job_leave(session->job, session->member);
         session->stream = NULL;
         session->member = NULL;
         session->job = NULL;
-        told_drop(server, session);
         process_close(&session->process);
         TAILQ_REMOVE(&server->sessions, session, entry);
         server->n_sessions--;
-        server_sweep_later(server, session);
+        TAILQ_INSERT_TAIL(&server->closed, session, entry);
+        server->hooks->left(server);
 }
 
 /* `error` is sent with the reason. */
-static void close_because(struct session *session, int error, const char *reason) {
+void session_close_because(struct session *session, int error, const char *reason) {
         if (session->closed)
                 return;
         if (reason)
@@ -300,56 +164,18 @@ static void close_because(struct session *session, int error, const char *reason
         session->closed = true;
         atomic_store_explicit(&session->is_unwanted, true, memory_order_relaxed);
         session_hang_up(session);
-        work_session_ends(session, reason);
+        session->server->hooks->closed(session, reason);
         if (session->state != SESSION_ATTACHING) /* otherwise its place in the job is kept until attach_done() */
                 session_give_back(session);
 }
 
 void session_close(struct session *session, const char *reason) {
         /* -ESHUTDOWN: the daemon may come back; -EPROTO: the client itself is at fault */
-        close_because(session, session->server->draining ? -ESHUTDOWN : -EPROTO, reason);
+        session_close_because(session, session->server->draining ? -ESHUTDOWN : -EPROTO, reason);
 }
 
-static void session_begin(struct session *session) {
-        struct server *server = session->server;
-        struct why why;
-        int r;
-
-        TAILQ_INSERT_TAIL(&server->sessions, session, entry);
-        server->n_sessions++;
-        r = quota_connection(session, &why);
-        if (r < 0)
-                close_because(session, r, why.text);
-        else
-                watch_process(session);
-}
-
-void session_open(struct server *server, int fd) {
-        uint64_t begun_ns = clock_thread_ns();
-        struct session *session = calloc(1, sizeof(*session));
-
-        if (!session) {
-                close(fd);
-                return;
-        }
-        session->server = server;
-        session->fd = fd;
-        session->sent_fd = -1;
-        access_identify(session);
-        session_user(session); /* starts the lookup now, so that the name is known when it is needed */
-        snprintf(session->client, sizeof(session->client), "?");
-
-        session->event = event_new(server->options.base, fd, EV_READ | EV_PERSIST, session_on_readable, session);
-        if (!session->event || event_add(session->event, NULL) < 0) {
-                if (session->event)
-                        event_free(session->event);
-                process_close(&session->process);
-                session_free(session);
-                close(fd);
-                return;
-        }
-        session_begin(session);
-        turn_end(session, begun_ns);
+void session_process_ended(struct session *session) {
+        session->server->hooks->process_ended(session);
 }
 
 const char *session_user(struct session *session) {

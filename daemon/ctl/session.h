@@ -12,7 +12,7 @@
 
 #include "daemon/base/machine/machine_process.h"
 #include "daemon/base/queue.h"
-#include "daemon/ctl/ctl_server.h"
+#include "daemon/ctl/server.h"
 #include "daemon/ctl/users/authority.h"
 #include "daemon/ctl/users/user_names.h"
 #include "proto/frame.h"
@@ -52,13 +52,11 @@ struct session {
         bool takes_replays; /* its client knows batches that are served again */
 };
 
-/* Takes the descriptor over. A connection that quotas do not allow, or for which there is no memory, is closed. */
-void session_open(struct server *server, int fd);
-
 /* Ends the connection and releases what it held; a second call does nothing. `reason` is logged and, if the client
  * still listens, sent to it; NULL: the client left by itself. While attaching, job and place are kept until
  * attach_done(), which calls session_give_back(). */
 void session_close(struct session *session, const char *reason);
+void session_close_because(struct session *session, int error, const char *reason); /* `error` is sent with it */
 void session_give_back(struct session *session);
 
 /* The client's process has ended: its connection is closed even if another process has the socket. */
@@ -67,7 +65,7 @@ void session_process_ended(struct session *session);
 /* The user's name, or the number until the name is known. Valid until the next call for this session. */
 const char *session_user(struct session *session);
 
-/* Frees a closed session that holds nothing any more. Only for server_sweep(). */
+/* Frees a session that holds nothing any more: server->closed. No handler may be running. */
 void session_free(struct session *session);
 
 /* What is opened until session_asked() is an errand of the session's user. Around all that handles its requests. */
@@ -79,6 +77,8 @@ void session_listen(struct session *session, bool on);
 
 /* Sends; a client that does not read its replies is closed. A closed session is left alone. */
 void session_reply(struct session *session, Dlp__Reply *reply, const int *fds, size_t n_fds);
+void session_refuse_with(struct session *session, uint64_t id, int error, const char *text, bool retry,
+                         const struct dlp_progress *progress);
 void session_refuse(struct session *session, uint64_t id, int error, const char *text);
 void session_refuse_for_now(struct session *session, uint64_t id, int error, const char *text,
                             const struct dlp_progress *progress);

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/ctl/ctl_server.h"
+#include "daemon/ctl/server.h"
 
 struct inside {
         char socket[108];

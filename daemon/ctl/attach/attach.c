@@ -12,6 +12,7 @@
 #include "daemon/ctl/ctl_sources.h"
 #include "daemon/ctl/handlers.h"
 #include "daemon/ctl/users/access.h"
+#include "daemon/ctl/users/user_quota.h"
 #include "daemon/ring/numa.h"
 #include "proto/base/bus_id.h"
 #include "proto/base/cleanup.h"

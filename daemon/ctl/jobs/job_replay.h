@@ -1,7 +1,7 @@
 /* ctl/jobs/job_replay.h: how far a job is that is served some batches again (pipeline/replay/replay.h). */
 #pragma once
 
-#include "daemon/ctl/ctl_server.h"
+#include "daemon/ctl/server.h"
 #include "daemon/pipeline/jobs/job.h"
 
 /* Fills in the message, whose texts are static. Returns whether it is under way: until its trainer has taken the last

@@ -1,4 +1,4 @@
-/* ctl/packet.h: receives one packet of a stranger, who may have put any descriptors into it.
+/* ctl/socket/packet.h: receives one packet of a stranger, who may have put any descriptors into it.
  *
  * recvmsg() drops descriptors for which there is no room, and the last reference to one may take as long as its owner
  * likes (base/work/closer.h). So each packet is looked at first, which drops nothing, and taken only if it has no more

@@ -1,4 +1,4 @@
-#include "daemon/ctl/accept.h"
+#include "daemon/ctl/socket/accept.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -9,7 +9,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/base/work/closer.h"
-#include "daemon/ctl/session.h"
+#include "daemon/ctl/socket/requests.h"
 #include "proto/base/cleanup.h"
 
 #define PAUSE_US              200000
@@ -80,7 +80,7 @@ static void on_connection(evutil_socket_t listen_fd, short what, void *userdata)
         fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         error = errno;
         if (fd >= 0) {
-                session_open(server, fd);
+                requests_open(server, fd);
                 return;
         }
         if (error == EAGAIN || error == EINTR || error == ECONNABORTED)

@@ -1,4 +1,4 @@
-#include "daemon/ctl/packet.h"
+#include "daemon/ctl/socket/packet.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* ctl/accept.h: new connections. A client that is refused one is told why, and is not left waiting in the queue.
+/* ctl/socket/accept.h: new connections. A client that is refused one is told why, and is not left waiting in the queue.
  *
  * Without free descriptors the listening socket stays readable. Then a spare descriptor is used: it is closed to accept
  * the waiting connection, which gets the reason and is closed. If even that fails (out of memory, the system's file
