@@ -15,7 +15,8 @@
 #include "daemon/ring/numa.h"
 #include "proto/base/clock.h"
 
-#define FACTS_MAX 64u
+#define FACTS_MAX        64u
+#define SETTING_LINE_MAX 128u
 
 /* The messages of one reply, and the texts that have no other owner. */
 struct facts {
@@ -49,12 +50,24 @@ static void facts_add_number(struct facts *facts, const char *name, uint64_t val
         facts_add(facts, name, digits, unit, text);
 }
 
+/* What it says of itself in one line: a table has no room for more, nor has a packet for twenty clients that ask. */
+static const char *setting_line(const struct setting *setting, char ret_line[SETTING_LINE_MAX]) {
+        const char *stop = strstr(setting->prose, ". "), *semicolon = strstr(setting->prose, "; ");
+        size_t n = stop ? (size_t)(stop - setting->prose) : strlen(setting->prose) - 1; /* without the full stop */
+
+        if (semicolon && (size_t)(semicolon - setting->prose) < n)
+                n = (size_t)(semicolon - setting->prose);
+        snprintf(ret_line, SETTING_LINE_MAX, "%.*s", (int)n, setting->prose);
+        return ret_line;
+}
+
 static void add_settings(struct facts *facts, const struct settings *settings) {
+        static char lines[N_SETTINGS][SETTING_LINE_MAX]; /* main thread only */
         char value[32];
 
         for (size_t i = 0; i < N_SETTINGS; i++)
                 facts_add(facts, SETTINGS[i].name, setting_value(&SETTINGS[i], settings, value),
-                          SETTINGS[i].unit ? SETTINGS[i].unit : "", SETTINGS[i].prose);
+                          SETTINGS[i].unit ? SETTINGS[i].unit : "", setting_line(&SETTINGS[i], lines[i]));
 }
 
 /* The word in brackets: the kernel's current mode of huge pages for shared memory. */
