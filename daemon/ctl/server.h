@@ -1,4 +1,4 @@
-/* ctl/server.h: what all of this floor works on: the options that core gives, and the state of the server. Who runs it is
+/* ctl/server.h: what all of this floor works on: the options that core gives, and the state of the server. What runs it is
  * ctl_server.h. Main thread only. */
 #pragma once
 
