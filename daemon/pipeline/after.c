@@ -8,6 +8,7 @@
 #include "daemon/collate/delivered.h"
 #include "daemon/collate/padding.h"
 #include "daemon/pipeline/batch.h"
+#include "daemon/pipeline/sample_serve.h"
 #include "proto/base/amounts.h"
 #include "proto/base/utf8.h"
 
@@ -130,18 +131,18 @@ static int serve_fields(struct worker *worker, struct task *task, struct why *wh
         return r;
 }
 
-int after_serve(struct worker *worker, struct task *task, struct why *why) {
+enum sample_state after_serve(struct worker *worker, struct task *task) {
         struct stage_clock *clock = codec_tools_clock(worker->tools);
         uint64_t begin_ns;
         int r;
 
         if (!has_work(task))
-                return 0;
+                return SAMPLE_SERVED;
         begin_ns = stage_clock_start(clock, STAGE_OTHER);
-        r = serve_fields(worker, task, why);
-        if (r == SAMPLE_WAITS) {
+        r = serve_fields(worker, task, &worker->fault.why);
+        if (r == SCRATCH_WAITS) {
                 stage_clock_drop(clock);
-                return r;
+                return SAMPLE_ELSEWHERE;
         }
         worker_settle(worker, task);
         worker->serving_ns = stage_clock_stop(clock) - begin_ns;
@@ -149,5 +150,27 @@ int after_serve(struct worker *worker, struct task *task, struct why *why) {
         batch_took(task->batch, 0, 0, worker->serving_ns);
         tally_add(worker_tally(worker, task->batch), &(struct tally_counts){ .serving_ns = worker->serving_ns });
         counter_add(&worker->counters->decode_ns, worker->serving_ns);
-        return r;
+        task->bad_field = NULL;
+        return r == 0 ? SAMPLE_SERVED : sample_failed(worker, task, r);
+}
+
+enum sample_state after_function(struct worker *worker, struct task *task) {
+        enum own_state state = task->own.state;
+
+        task->own.state = OWN_NONE;
+        task->bad_field = NULL;
+        switch (state) {
+        case OWN_FAILED:
+                worker->fault.error = -EBADMSG;
+                worker->fault.why = task->own.why;
+                return SAMPLE_FAULT;
+        case OWN_AGAIN:
+                return SAMPLE_RETRY;
+        case OWN_ENDED:
+                worker->fault.code = EINVAL;
+                worker->fault.why = task->own.why;
+                return SAMPLE_FAIL;
+        default:
+                return SAMPLE_FINISH;
+        }
 }

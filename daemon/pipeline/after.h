@@ -1,9 +1,12 @@
 /* pipeline/after.h: what is left to do when a sample comes back from the desk: the steps after a function of the
- * trainer's; and what varies in size is checked, and put where collation wants it. */
+ * trainer's; and what varies in size is checked, and put where collation wants it (pipeline/sample_state.h). */
 #pragma once
 
+#include "daemon/pipeline/sample_state.h"
 #include "daemon/pipeline/worker.h"
 
-/* Makes the fields of what the function has delivered. Returns 0; SAMPLE_WAITS: it comes back and begins anew, once
- * there is memory; or a negative errno for what is wrong. The worker's thread. */
-int after_serve(struct worker *worker, struct task *task, struct why *why);
+/* The sample is back: task->own.state says what has become of it there. */
+enum sample_state after_function(struct worker *worker, struct task *task);
+
+/* Makes the fields of what the function has delivered. If it waits for memory, it begins anew. */
+enum sample_state after_serve(struct worker *worker, struct task *task);

@@ -353,7 +353,7 @@ void batch_served(struct batch *batch, uint32_t idx_sample, uint64_t index, uint
         columns->indices[idx_sample] = (int64_t)index;
         columns->substitutes[idx_sample] = -1;
         columns->idx_errors[idx_sample] = -1;
-        if (reason->text[0]) {
+        if (reason) {
                 columns->substitutes[idx_sample] = (int64_t)candidate;
                 columns->idx_errors[idx_sample] = keep_error(batch, reason);
                 counter_add(&stream->counters.n_substituted, 1);

@@ -35,7 +35,7 @@ bool batch_is_wanted(const struct batch *batch);
 void batch_forget_shape(struct batch *batch);
 
 /* Workers: sample `idx_sample` of the batch is in its place. `index` is what the order asked for, `candidate` what was
- * served; if they differ, `reason` says why. */
+ * served; if they differ, `reason` says why, else it is NULL. */
 void batch_served(struct batch *batch, uint32_t idx_sample, uint64_t index, uint64_t candidate,
                   const struct why *reason);
 

@@ -55,7 +55,7 @@ static bool is_placing(const struct task *task) {
         return task->idx_field == task->batch->stream->layout.n_fields;
 }
 
-/* May also return SAMPLE_WAITS: some fields take memory when they are opened. */
+/* May also return SCRATCH_WAITS: some fields take memory when they are opened. */
 static int open_field(struct worker *worker, struct task *task, uint32_t idx_field, struct codec_input *input,
                       struct codec_opened *ret_opened, struct why *why) {
         int r;
@@ -230,7 +230,7 @@ static void note_size(struct task *task, uint32_t idx_field, const struct codec_
                 task->sizes[idx_field] = (struct picture_size){ opened->width, opened->height };
 }
 
-/* Returns 0, SAMPLE_WAITS, or a negative errno for what is wrong. */
+/* Returns 0, SCRATCH_WAITS, or a negative errno for what is wrong. */
 static int fields_serve_field(struct worker *worker, struct task *task, uint32_t idx_field, struct why *why) {
         const struct codec *codec = program_codec(task->program, idx_field);
         struct codec_input input = task_input(task, idx_field);

@@ -7,7 +7,7 @@
 #include "daemon/pipeline/worker.h"
 
 /* Serves all fields that the task's read brought: first those that may fail halfway, then those that are only copied. A
- * field that had to wait for memory goes on where it was. Returns 0; SAMPLE_WAITS or RENDERING_DROPPED: the task is no
+ * field that had to wait for memory goes on where it was. Returns 0; SCRATCH_WAITS or RENDERING_DROPPED: the task is no
  * longer this worker's, or nobody wants the sample; a negative errno: `why` says what is wrong with the sample. The
  * worker's own thread. */
 int fields_serve(struct worker *worker, struct task *task, struct why *why);

@@ -61,7 +61,7 @@ static void pipeline_on_read(struct read_request *request) {
         struct pipeline *pipeline = request->userdata;
         struct task *task = (struct task *)((uint8_t *)request - offsetof(struct task, request));
 
-        task_arrived(task, &pipeline->ready);
+        states_arrived(task, &pipeline->ready);
 }
 
 static void on_order_ready(void *userdata) {

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "daemon/base/machine/mapped.h"
+#include "daemon/pipeline/after.h"
 #include "daemon/pipeline/batch.h"
 #include "daemon/pipeline/desk/desk.h"
 #include "proto/base/clock.h"
@@ -244,24 +245,24 @@ static uint32_t pipeline_rows_copy_rows(const struct task *task) {
         return n;
 }
 
-void rows_served(struct worker *worker, struct task *task, uint32_t n) {
-        static const struct why NONE = { 0 };
-
+static void rows_served(struct worker *worker, struct task *task, uint32_t n) {
         for (uint32_t i = 0; i < n && task->batch->samples; i++)
                 task->batch->samples[task->idx_sample + i] =
                         (struct batch_sample){ task->rows[i].position, task->rows[i].index, task->rows[i].index, 0 };
         for (uint32_t i = 0; i < n; i++)
-                batch_served(task->batch, task->idx_sample + i, task->rows[i].index, task->rows[i].index, &NONE);
+                batch_served(task->batch, task->idx_sample + i, task->rows[i].index, task->rows[i].index, NULL);
         counter_add(&worker->counters->n_samples, n);
         tally_add(worker_tally(worker, task->batch), &(struct tally_counts){ .n_samples = n });
 }
 
-uint32_t rows_serve(struct worker *worker, struct task *task) {
+/* Copies what it can. Returns how many of the task's samples are in their places: all, or the next one is to be read.
+ * They have been served unless functions follow, which get all of a run, or one after the other. */
+static uint32_t rows_serve(struct worker *worker, struct task *task) {
         uint64_t begin_ns = clock_now_ns(), queued_ns = begin_ns - task->arrived_ns;
         struct tally *tally = worker_tally(worker, task->batch);
         struct tally_counts took;
         struct batch *batch = task->batch;
-        bool is_fine = are_resident(task);
+        bool has_functions = desk_has_samples(batch->stream->desk), is_fine = are_resident(task);
         uint32_t n = is_fine ? pipeline_rows_copy_rows(task) : 0;
 
         is_fine = is_fine && were_there(task);
@@ -269,10 +270,9 @@ uint32_t rows_serve(struct worker *worker, struct task *task) {
                 atomic_store_explicit(&batch->stream->n_to_read, READ_AFTER_MISS, memory_order_relaxed);
                 n = 0;
         }
-        if (desk_has_samples(batch->stream->desk) &&
-            n < task->n_rows) /* functions get all of a run, or one after the other */
+        if (has_functions && n < task->n_rows)
                 n = 0;
-        if (!desk_has_samples(batch->stream->desk))
+        if (!has_functions)
                 rows_served(worker, task, n);
         worker->serving_ns = clock_now_ns() - begin_ns;
         counter_add(&worker->counters->decode_ns, worker->serving_ns);
@@ -287,7 +287,37 @@ uint32_t rows_serve(struct worker *worker, struct task *task) {
         took = (struct tally_counts){ .queued_ns = queued_ns * n, .serving_ns = worker->serving_ns };
         tally_add(tally, &took);
         stage_sums_add(&tally->stages, STAGE_COPY, worker->serving_ns);
-        if (n < task->n_rows)
-                rows_go_to(task, n);
         return n;
+}
+
+/* The first n samples have ended, and are not the last of their batch; the task goes on with the next one, alone. */
+static void end_some(struct worker *worker, struct task *task, uint32_t n) {
+        if (n > 0)
+                batch_samples_done(task->batch, n, worker->counters);
+        rows_go_to(task, n);
+}
+
+/* From the first one that cannot be copied on, they are read one by one. */
+enum sample_state rows_copy(struct worker *worker, struct task *task) {
+        uint32_t n = rows_serve(worker, task);
+
+        if (n == task->n_rows)
+                return desk_has_samples(task->batch->stream->desk) ? SAMPLE_RUN : SAMPLE_END;
+        end_some(worker, task, n);
+        return SAMPLE_LOCATE;
+}
+
+/* If it is not served as a whole, its first samples are, and the task is with the next one, which has the outcome. */
+enum sample_state rows_function(struct worker *worker, struct task *task) {
+        enum own_state state = task->own.state;
+        uint32_t n = state == OWN_DONE ? task->n_rows : task->own.n_done;
+
+        rows_served(worker, task, n);
+        if (n == task->n_rows) {
+                task->own.state = OWN_NONE;
+                return SAMPLE_END;
+        }
+        end_some(worker, task, n);
+        task->own.state = state;
+        return after_function(worker, task);
 }

@@ -15,6 +15,7 @@
 #pragma once
 
 #include "daemon/pipeline/planner.h"
+#include "daemon/pipeline/sample_state.h"
 #include "daemon/pipeline/worker.h"
 
 /* Can its samples be copied so? Once it has its program and dataset. */
@@ -23,12 +24,11 @@ bool rows_are_mapped(const struct stream *stream);
 /* Planner: how many samples a task of this stream may take now. 1: to be read. */
 uint32_t rows_at_once(struct stream *stream);
 
-/* Worker: copies what it can. Returns how many of the task's samples are in their places; all, or the next one is to be
- * read. They have been served unless the stream has a desk. */
-uint32_t rows_serve(struct worker *worker, struct task *task);
+/* Worker: copies the task's samples. */
+enum sample_state rows_copy(struct worker *worker, struct task *task);
 
-/* Worker: the first `n` samples of the task are served. */
-void rows_served(struct worker *worker, struct task *task, uint32_t n);
+/* Worker: a run is back from the desk: all of it, or its first samples are done, and the next one has the outcome. */
+enum sample_state rows_function(struct worker *worker, struct task *task);
 
 /* Worker: from now on the task is with its row `idx_row`, and takes the others one by one. */
 void rows_go_to(struct task *task, uint32_t idx_row);

@@ -108,27 +108,43 @@ static void planner_bury(struct planner *planner) {
                         stream_destroy(planner, stream);
 }
 
-void planner_retire(struct planner *planner, struct task *task) {
+struct task *planner_take_task(struct planner *planner, struct stream *stream) {
+        struct task *task = STAILQ_FIRST(&planner->free_tasks);
+
+        assert(task); /* shares_may_take() is false without a free task */
+        STAILQ_REMOVE_HEAD(&planner->free_tasks, entry);
+        stream->n_tasks++;
+        shares_take(&planner->shares, &stream->job->tasks);
+        return task;
+}
+
+enum sample_state planner_retire(struct planner *planner, struct task *task) {
         struct stream *stream = task->batch->stream;
 
-        if (rows_next(task)) {
-                task_read(planner, task);
-                return;
-        }
+        free(task->trouble);
+        task->trouble = NULL;
         task_trim(task);
         shares_give(&planner->shares, &stream->job->tasks, task->is_stuck);
         task->is_stuck = false;
         task->batch = NULL;
         STAILQ_INSERT_HEAD(&planner->free_tasks, task, entry); /* used next: its buffer is still in the caches */
         stream->n_tasks--;
+        return SAMPLE_ELSEWHERE;
 }
 
-/* The next sample of the order takes the place of the damaged one: the rule depends on the order alone. */
-static void task_substitute(struct planner *planner, struct task *task) {
-        if (order_table_at(task->batch->order, task->position + task->n_tries, &task->candidate) != 0)
-                STAILQ_INSERT_TAIL(&planner->retries, task, entry);
-        else
-                task_read(planner, task);
+enum sample_state planner_substitute(struct planner *planner, struct task *task) {
+        if (order_table_at(task->batch->order, task->position + task->n_tries, &task->candidate) == 0)
+                return SAMPLE_LOCATE;
+        STAILQ_INSERT_TAIL(&planner->retries, task, entry);
+        return SAMPLE_ELSEWHERE;
+}
+
+/* A batch that is no longer wanted ends its samples' rest at once. */
+enum sample_state planner_rest(struct planner *planner, struct task *task) {
+        if (task->not_before_ns <= clock_now_ns() || !batch_is_wanted(task->batch))
+                return SAMPLE_LOCATE;
+        STAILQ_INSERT_TAIL(&planner->resting, task, entry);
+        return SAMPLE_ELSEWHERE;
 }
 
 /* Decided once for each stream: the dataset is compared with the memory that is free at that time. */
@@ -212,49 +228,29 @@ static void planner_obey(struct planner *planner) {
         }
 }
 
-static void planner_collect(struct planner *planner) {
-        struct tasks returned = STAILQ_HEAD_INITIALIZER(returned), again = STAILQ_HEAD_INITIALIZER(again);
+/* They go on in their states. */
+static void planner_go_on(struct planner *planner, struct tasks *tasks) {
+        struct tasks some = STAILQ_HEAD_INITIALIZER(some);
         struct task *task;
+
+        STAILQ_CONCAT(&some, tasks);
+        while ((task = STAILQ_FIRST(&some))) {
+                STAILQ_REMOVE_HEAD(&some, entry);
+                states_plan(planner, task);
+        }
+}
+
+static void planner_collect(struct planner *planner) {
+        struct tasks returned = STAILQ_HEAD_INITIALIZER(returned);
 
         pthread_mutex_lock(&planner->lock);
         STAILQ_CONCAT(&returned, &planner->returned);
-        STAILQ_CONCAT(&again, &planner->again);
+        STAILQ_CONCAT(&returned, &planner->again);
         /* The planner is awake: no wake-up is needed until planner_arm() asks for one. */
         planner->n_returned = 0;
         planner->wake_at = 0;
         pthread_mutex_unlock(&planner->lock);
-
-        while ((task = STAILQ_FIRST(&returned))) {
-                STAILQ_REMOVE_HEAD(&returned, entry);
-                planner_retire(planner, task);
-        }
-        while ((task = STAILQ_FIRST(&again))) {
-                STAILQ_REMOVE_HEAD(&again, entry);
-                if (task->is_held && park_sample(planner, task))
-                        continue;
-                if (task->not_before_ns)
-                        STAILQ_INSERT_TAIL(&planner->resting, task, entry);
-                else
-                        task_substitute(planner, task);
-        }
-}
-
-/* Reads again each task whose rest is over. A batch that is no longer wanted ends its tasks' rest at once. */
-static void planner_wake_resting(struct planner *planner) {
-        struct tasks resting = STAILQ_HEAD_INITIALIZER(resting);
-        uint64_t now_ns = clock_now_ns();
-        struct task *task;
-
-        STAILQ_CONCAT(&resting, &planner->resting);
-        while ((task = STAILQ_FIRST(&resting))) {
-                STAILQ_REMOVE_HEAD(&resting, entry);
-                if (task->not_before_ns > now_ns && batch_is_wanted(task->batch)) {
-                        STAILQ_INSERT_TAIL(&planner->resting, task, entry);
-                        continue;
-                }
-                task->not_before_ns = 0;
-                task_read(planner, task);
-        }
+        planner_go_on(planner, &returned);
 }
 
 /* Finds reads that have not come back for a long time. Until they do, their jobs take no more than their share of the
@@ -310,21 +306,16 @@ static int planner_patience(const struct planner *planner) {
         return rest_ms < look_ms ? rest_ms : look_ms;
 }
 
-/* More of any order may be known after a wake-up. */
-static void planner_retry_orders(struct planner *planner) {
-        struct tasks retries = STAILQ_HEAD_INITIALIZER(retries);
+/* More of any order may be known after a wake-up, and more memory. */
+static void planner_go_on_waiting(struct planner *planner) {
         struct stream *stream;
-        struct task *task;
 
-        STAILQ_CONCAT(&retries, &planner->retries);
-        while ((task = STAILQ_FIRST(&retries))) {
-                STAILQ_REMOVE_HEAD(&retries, entry);
-                task_substitute(planner, task);
-        }
+        planner_go_on(planner, &planner->retries);
+        planner_go_on(planner, &planner->resting);
         TAILQ_FOREACH(stream, &planner->streams, entry) {
                 if (stream->stopped_by == DLP_WAIT_ORDER || stream->stopped_by == DLP_WAIT_SAMPLES)
                         stream->stopped_by = DLP_WAIT_NOTHING;
-                task_read_waiting(planner, stream);
+                planner_go_on(planner, &stream->large_waiting);
         }
 }
 
@@ -365,8 +356,7 @@ static void *planner_main(void *userdata) {
                 waits_tell(planner); /* that a wait is over comes before the batch that was waited for */
                 park_go_on(planner);
                 planner_bury(planner);
-                planner_retry_orders(planner);
-                planner_wake_resting(planner);
+                planner_go_on_waiting(planner);
                 replay_look(planner);
                 schedule_plan(planner);
                 if (planner_arm(planner))

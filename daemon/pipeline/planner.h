@@ -80,14 +80,24 @@ void planner_command(struct planner *planner, struct stream *stream, enum stream
 /* The same for STREAM_SEEK: continue there under the number that is returned. Main thread. */
 uint64_t planner_seek(struct planner *planner, struct stream *stream, const struct cursor *cursor);
 
-/* A worker has finished the task's sample, or needs another candidate to be read for it, or the same one later. Any
- * worker. */
+/* A worker passes on a task that is FREE. Any worker. */
 void planner_return(struct planner *planner, struct task *task);
 
-/* The planner has finished with the task's sample: the task takes its next one, or is free. Planner only. */
-void planner_retire(struct planner *planner, struct task *task);
-
+/* The same in any other state of the planner's, which is woken for it. */
 void planner_retry(struct planner *planner, struct task *task);
+
+/* A free task, for a sample of the stream, whose job may take one (shares_may_take()). Planner only, as those below. */
+struct task *planner_take_task(struct planner *planner, struct stream *stream);
+
+/* The task has no sample any more. */
+enum sample_state planner_retire(struct planner *planner, struct task *task);
+
+/* The next sample of the order takes the place of the damaged one: the rule depends on the order alone. If the order is
+ * not known that far, it waits. */
+enum sample_state planner_substitute(struct planner *planner, struct task *task);
+
+/* The sample waits until task->not_before_ns. */
+enum sample_state planner_rest(struct planner *planner, struct task *task);
 
 /* The files of the stream's datasets are closed, and opened again by whoever reads them. Planner only. */
 void planner_forget_files(struct planner *planner, struct stream *stream);

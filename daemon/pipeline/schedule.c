@@ -1,6 +1,5 @@
 #include "daemon/pipeline/schedule.h"
 
-#include <assert.h>
 #include <errno.h>
 
 #include "daemon/data/growth.h"
@@ -9,14 +8,6 @@
 #include "proto/base/clock.h"
 
 #define CHUNK_SAMPLES 8u /* planned for one stream before the next one is chosen: a tenth of a usual batch */
-
-static struct task *task_take(struct planner *planner) {
-        struct task *task = STAILQ_FIRST(&planner->free_tasks);
-
-        assert(task); /* stream_may_take() is false without a free task */
-        STAILQ_REMOVE_HEAD(&planner->free_tasks, entry);
-        return task;
-}
 
 /* A job has memory for the orders of two epochs, and its ranks share it. When its ranks are further apart than that, a
  * rank with no sample in progress gives up its table and gets another one when it goes on. So a rank that waits for its
@@ -163,17 +154,17 @@ static bool stream_begin_batch(struct planner *planner, struct stream *stream) {
 
 /* Sends a batch that is served again to the workers, one task for all of it. Its place comes next as before. */
 static void stream_plan_replay(struct planner *planner, struct stream *stream) {
+        static const struct task_row NOTHING;
         struct slot *slot = stream_take_slot(planner, stream);
         struct task *task;
 
         if (!slot)
                 return;
         batch_begin_replay(&stream->batches[slot->idx], stream);
-        task = task_take(planner);
-        task_begin_replay(task, &stream->batches[slot->idx]);
-        stream->n_tasks++;
-        shares_take(&planner->shares, &stream->job->tasks);
-        task_arrived(task, planner->options.ready);
+        task = planner_take_task(planner, stream);
+        task_begin(task, &stream->batches[slot->idx], 0, &NOTHING);
+        task_read_nothing(task);
+        states_begin(planner, task, SAMPLE_REPLAY);
 }
 
 /* The job has failed elsewhere: this rank learns it in its turn, from a batch that holds only the reason. */
@@ -216,19 +207,22 @@ static void look_up_rows(struct stream *stream, struct task *task) {
 }
 
 /* Plans one sample, or several that are only copied. Returns false if the stream cannot go on now. */
-static bool stream_plan_samples(struct planner *planner, struct stream *stream, struct task *task) {
+static bool stream_plan_samples(struct planner *planner, struct stream *stream) {
+        struct task *task = STAILQ_FIRST(&planner->free_tasks);
+
         look_up_rows(stream, task);
         if (task->n_rows == 0) {
                 stream->stopped_by = DLP_WAIT_ORDER;
                 return false;
         }
+        planner_take_task(planner, stream);
         task_begin(task, stream->batch, stream->idx_sample, &task->rows[0]);
-        stream->n_tasks++;
-        shares_take(&planner->shares, &stream->job->tasks);
         stream->idx_sample += task->n_rows;
         if (stream->idx_sample == stream->batch->n_samples)
                 stream_next_step(stream);
-        task_read(planner, task);
+        if (task->is_copied)
+                task_read_nothing(task);
+        states_begin(planner, task, task->is_copied ? SAMPLE_COPY : SAMPLE_LOCATE);
         return true;
 }
 
@@ -389,15 +383,8 @@ void schedule_plan(struct planner *planner) {
 
         count_wishes(planner);
         while ((stream = most_urgent(planner)))
-                for (uint32_t i = 0; i < CHUNK_SAMPLES && stream_is_runnable(stream); i++) {
-                        struct task *task;
-
-                        if (!stream_may_take(planner, stream) || !stream_prepare(planner, stream))
+                for (uint32_t i = 0; i < CHUNK_SAMPLES && stream_is_runnable(stream); i++)
+                        if (!stream_may_take(planner, stream) || !stream_prepare(planner, stream) ||
+                            !stream_plan_samples(planner, stream))
                                 break;
-                        task = task_take(planner);
-                        if (!stream_plan_samples(planner, stream, task)) {
-                                STAILQ_INSERT_HEAD(&planner->free_tasks, task, entry);
-                                break;
-                        }
-                }
 }

@@ -16,8 +16,8 @@
 #include "daemon/data/growth.h"
 #include "daemon/pipeline/desk/desk.h"
 #include "daemon/pipeline/pipeline_rows.h"
-#include "daemon/pipeline/plugged.h"
 #include "daemon/pipeline/task.h"
+#include "daemon/pipeline/whole.h"
 #include "proto/base/amounts.h"
 #include "proto/base/cleanup.h"
 #include "proto/frame.h"
@@ -92,7 +92,7 @@ static int stream_plan_layout(struct stream *stream, const struct stream_options
                         limits.is_spread = true;
         }
         r = layout_plan(forms, n_fields, &limits, &stream->layout, why);
-        return r < 0 ? r : plugged_check(options->programs, stream->batch_samples, memory->large_bytes, why);
+        return r < 0 ? r : whole_check(options->programs, stream->batch_samples, memory->large_bytes, why);
 }
 
 static int stream_make_ring(struct stream *stream, const struct stream_options *options,

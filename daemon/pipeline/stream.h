@@ -140,7 +140,7 @@ struct stream {
         struct budget large_budget;     /* reserved for buffers of large files; its limit is what was reserved */
         struct large_buffers large;
         struct tasks large_waiting;      /* in line for one */
-        TAILQ_HEAD(, parked) parked;     /* samples that wait for their dataset (pipeline/failure/park.h) */
+        TAILQ_HEAD(, trouble) parked;    /* samples that wait for their dataset (pipeline/failure/park.h) */
         uint64_t n_outages;              /* that had ended when its files were opened last */
         enum dlp_wait_reason stopped_by; /* nothing is planned for it: SLOT, until its eventfd says that there is one;
                                             ORDER and SAMPLES, in this turn; OUTAGE, as long as that lasts */

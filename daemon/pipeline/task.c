@@ -2,6 +2,7 @@
 #include "daemon/pipeline/task.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/collate/padding.h"
@@ -273,7 +274,7 @@ static int task_locate_file(struct planner *planner, struct task *task, const st
 #define TASK_KNOWN 1
 
 /* Finds where the candidate's bytes lie, and memory for them. */
-static int task_locate(struct planner *planner, struct task *task) {
+static int task_locate_bytes(struct planner *planner, struct task *task) {
         struct dataset *dataset = dataset_with(task->batch->stream->dataset->dataset, task->candidate);
         struct read_request *request = &task->request;
         const char *broken = source_broken(dataset_source(task->batch->stream->dataset->dataset), task->candidate);
@@ -294,12 +295,11 @@ static int task_locate(struct planner *planner, struct task *task) {
         return span.first.shard ? task_locate_part(planner, task, &span) : task_locate_file(planner, task, &span);
 }
 
-/* ---- reading --------------------------------------------------------------------------------------------------- */
+/* ---- states ---------------------------------------------------------------------------------------------------- */
 
 void task_begin(struct task *task, struct batch *batch, uint32_t idx_sample, const struct task_row *row) {
         if (task->batch != batch) /* the planner, which looks at all tasks, reads it: a worker never changes it */
                 task->batch = batch;
-        task->is_replay = false;
         task->idx_sample = idx_sample;
         task->position = row->position;
         task->index = task->candidate = row->index;
@@ -312,62 +312,40 @@ void task_begin(struct task *task, struct batch *batch, uint32_t idx_sample, con
         task->excerpt.n_head_bytes = 0;
         task->n_shortages = 0;
         task->not_before_ns = 0;
-        task->is_held = false;
-        task->failing_ns = 0;
-        task->reason.text[0] = '\0';
+        free(task->trouble);
+        task->trouble = NULL;
 }
 
-void task_begin_replay(struct task *task, struct batch *batch) {
-        static const struct task_row NOTHING;
-
-        task_begin(task, batch, 0, &NOTHING);
-        task->is_replay = true;
-        task->is_copied = false;
-        task->n_rows = 1;
-        task->idx_row = 0;
+void task_read_nothing(struct task *task) {
         task->request.path = NULL;
         task->request.is_part = false;
+        task->request.result = 0;
+        task->request.n_bytes = 0;
 }
 
-void task_arrived(struct task *task, struct fair_queue *ready) {
-        task->arrived_ns = clock_now_ns();
-        atomic_store_explicit(&task->reading_ns, 0, memory_order_relaxed);
-        fair_queue_push(ready, &task->batch->stream->job->share, &task->ready);
-}
-
-void task_read(struct planner *planner, struct task *task) {
+enum sample_state task_locate(struct planner *planner, struct task *task) {
         int r;
 
         task->program = programs_with(task->batch->stream->programs, task->candidate);
-        r = task->is_copied ? TASK_KNOWN : task_locate(planner, task);
-        task->asked_ns = clock_now_ns();
         task->idx_field = 0;
+        r = task_locate_bytes(planner, task);
         if (r == -EAGAIN) {
                 STAILQ_INSERT_TAIL(&task->batch->stream->large_waiting, task, entry);
-        } else if (r < 0 || r == TASK_KNOWN) {
-                if (r == TASK_KNOWN) { /* what an earlier sample read may be gone */
-                        task->request.path = NULL;
-                        task->request.is_part = false;
-                }
-                /* An error goes to a worker as well: the worker applies the job's policy to it. */
-                task->request.result = r < 0 ? r : 0;
-                task->request.n_bytes = 0;
-                task_arrived(task, planner->options.ready);
-        } else {
-                atomic_store_explicit(&task->reading_ns, task->asked_ns, memory_order_relaxed);
-                reader_submit(planner->options.reader, &task->request);
+                return SAMPLE_ELSEWHERE;
         }
+        if (r == TASK_KNOWN)
+                task_read_nothing(task);
+        if (r >= 0)
+                return r == TASK_KNOWN ? SAMPLE_OPEN : SAMPLE_READ;
+        task->request.result = r; /* a worker applies the job's policy to it */
+        task->request.n_bytes = 0;
+        return SAMPLE_OPEN;
 }
 
-void task_read_waiting(struct planner *planner, struct stream *stream) {
-        struct tasks waiting = STAILQ_HEAD_INITIALIZER(waiting);
-        struct task *task;
-
-        STAILQ_CONCAT(&waiting, &stream->large_waiting);
-        while ((task = STAILQ_FIRST(&waiting))) { /* the first task that must wait again keeps those after it waiting */
-                STAILQ_REMOVE_HEAD(&waiting, entry);
-                task_read(planner, task);
-        }
+enum sample_state task_retry(struct planner *planner, struct task *task) {
+        (void)planner;
+        task->idx_read = 0;
+        return SAMPLE_LOCATE;
 }
 
 uint64_t task_reading_ns(const struct task *task, uint64_t now_ns) {

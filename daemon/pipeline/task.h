@@ -16,6 +16,7 @@
 #include "daemon/base/queue.h"
 #include "daemon/io/reader.h"
 #include "daemon/pipeline/memory/large_buffers.h"
+#include "daemon/pipeline/sample_state.h"
 #include "daemon/pipeline/stream.h"
 
 #define TASK_BUFFER_BYTES (256u << 10) /* registered with the kernel; an ImageNet photo is 110 KiB */
@@ -61,16 +62,25 @@ struct own {
         struct why why;
 };
 
-/* A task that has ended the last sample of its batch carries the batch on, to functions that get it whole
- * (pipeline/whole.h). It is with the first sample then. */
-struct carried {
-        bool is_whole;    /* it does that */
-        bool is_again;    /* it makes the batch's samples again, one after the other */
-        uint32_t n_tries; /* meanwhile: of the batch */
+/* What is known of a sample with which something is wrong; allocated when that is met. */
+struct trouble {
+        struct why reason; /* why another one takes its place, or is to; "": none is */
+        struct why last;   /* what came after that, or is not judged yet, */
+        uint64_t round;    /* as of outage_judge(), */
+        uint64_t since_ns; /* and since when the candidate cannot be read; 0: that is not so */
+
+        /* While it is parked without a task (pipeline/failure/park.h). */
+        TAILQ_ENTRY(trouble) entry;
+        struct batch *batch;
+        uint32_t idx_sample;
+        struct batch_sample sample;
+        bool remakes;
+        uint32_t n_batch_tries;
 };
 
 struct task {
         STAILQ_ENTRY(task) entry;
+        enum sample_state state;
         struct fair_item ready; /* in the workers' queue */
         struct read_request request;
         uint8_t *own_buffer; /* TASK_BUFFER_BYTES, registered as buffer `idx` if that many are registered */
@@ -87,7 +97,6 @@ struct task {
         struct picture_size sizes[DLP_TENSORS_MAX]; /* worker: of the pictures that are served, as they are stored */
         struct codec_kept kept;                     /* worker: boxes of the candidate */
         struct own own;                             /* whoever has the task */
-        struct carried carried;                     /* likewise */
         int64_t inputs[DLP_TENSORS_MAX]
                       [FIELD_DIMS_MAX]; /* worker: shapes of what functions are given, where it varies */
         int64_t results[DLP_TENSORS_MAX]
@@ -102,23 +111,19 @@ struct task {
         uint64_t index;                /* the sample that the order asks for */
         uint64_t candidate;            /* the sample that is being read: `index`, or a substitute */
         uint64_t n_tries;              /* substitutes so far */
-        struct why reason;             /* of the first failure */
+        struct trouble *trouble;       /* owned; NULL: nothing was wrong with it */
+        bool remakes;                  /* the batch's samples are made again, one after the other (pipeline/whole.h), */
+        uint32_t n_batch_tries;        /* and this many processes have ended over the batch */
         uint64_t n_scratch_bytes;      /* pipeline/memory/scratch.h: what it has borrowed, or waits for; else 0 */
         uint64_t scratch_ns;           /* since when it has that */
         uint32_t n_shortages;          /* tries that failed for lack of memory or descriptors */
         uint64_t not_before_ns;        /* such a task rests until then; 0: to be read at once */
 
         bool gave_way;    /* the candidate was given up for another user once; not again, or it might never be made */
-        bool is_replay;   /* it is a whole batch that is served again: nothing is read or decoded */
         bool is_copied;   /* all its rows are to be copied, nothing is read; where functions follow, they are a run */
         uint32_t n_rows;  /* samples that it takes one after the other; idx_sample is of the one that it is with, */
         uint32_t idx_row; /* and this is its number among them */
         struct task_row rows[TASK_ROWS_MAX];
-
-        bool is_held;        /* its read failed, and whether it or the dataset is to blame is not known yet */
-        uint64_t held_round; /* of outage_judge() */
-        uint64_t failing_ns; /* since when the candidate cannot be read; 0: not tried yet */
-        struct why failing;  /* the last error */
 
         bool is_stuck;               /* planner: its read has not come back for a long time */
         _Atomic uint64_t reading_ns; /* since when the reader has it; 0: it does not */
@@ -140,23 +145,20 @@ struct planner;
 /* From now on the task is with this sample of the batch. Planner, or the worker that has it. */
 void task_begin(struct task *task, struct batch *batch, uint32_t idx_sample, const struct task_row *row);
 
-/* The task is the whole of a batch that is served again. Planner. */
-void task_begin_replay(struct task *task, struct batch *batch);
+/* Nothing is read for its sample, or for its batch; what an earlier one read may be gone. Any thread that has the
+ * task. */
+void task_read_nothing(struct task *task);
 
-/* Sends the task's candidate to the reader. An error here is passed to the worker like that of a read. Planner only.
- */
-void task_read(struct planner *planner, struct task *task);
+/* Finds where the candidate's bytes lie, and memory for them; if there is none now, it waits for a buffer of its
+ * stream. An error is passed to the worker like that of a read. Planner only. */
+enum sample_state task_locate(struct planner *planner, struct task *task);
 
-/* Tasks that wait for a buffer for a large file try again, in their order. Planner only. */
-void task_read_waiting(struct planner *planner, struct stream *stream);
+/* It is made again from its bytes. Planner only. */
+enum sample_state task_retry(struct planner *planner, struct task *task);
 
 /* The first bytes of a sound have arrived (is_head): finds where the sample's part of it lies, and only that will be
  * read. The worker that has the task. */
 void task_take_head(struct task *task);
-
-/* The bytes have arrived, or cannot be read: passes the task to the workers. Any thread of the reader, or the planner.
- */
-void task_arrived(struct task *task, struct fair_queue *ready);
 
 /* For how long the reader has had it; 0 if it has not. Planner only. */
 uint64_t task_reading_ns(const struct task *task, uint64_t now_ns);

@@ -2,10 +2,12 @@
 
 #include <errno.h>
 
+#include "daemon/codec/plugged/plugin_collation.h"
 #include "daemon/pipeline/batch.h"
 #include "daemon/pipeline/desk/desk.h"
 #include "daemon/pipeline/failure/failure.h"
-#include "daemon/pipeline/plugged.h"
+#include "proto/base/amounts.h"
+#include "proto/order/philox.h"
 
 /* The task is with this sample of its batch, and with what was served of it. */
 static void whole_go_to(struct task *task, uint32_t idx_sample) {
@@ -26,103 +28,169 @@ static void write_numbers(const struct batch *batch) {
                 numbers[i] = (int64_t)batch->samples[i].candidate;
 }
 
-static void whole_put(struct worker *worker, struct task *task) {
-        struct stream *stream = task->batch->stream;
-        const struct planner_options *options = &worker->planner->options;
-
+/* The batch is laid on the desk next: the task is with its first sample. */
+static enum sample_state to_function(struct task *task) {
         write_numbers(task->batch);
         whole_go_to(task, 0);
-        task->program = programs_with(stream->programs, task->candidate);
-        task->own.n_tries = task->carried.n_tries;
-        task->carried.is_again = false;
-        if (desk_put(stream->desk, task)) /* the stream may be gone after that if its rank has left: see desk_filled */
-                options->desk_filled(options->userdata, stream);
+        task->program = programs_with(task->batch->stream->programs, task->candidate);
+        task->own.n_tries = task->n_batch_tries;
+        task->remakes = false;
+        return SAMPLE_BATCH;
 }
 
-/* Plug-ins make their tensors last, of samples that nobody changes any more. Returns false if the task waits for memory
- * first: it comes back as from the desk. */
-static bool collate(struct worker *worker, struct task *task) {
-        struct batch *batch = task->batch;
-        struct why why;
-        int r;
-
-        if (batch->failed || batch->n_kept == 0 || !batch_is_wanted(batch))
-                return true;
-        r = plugged_collate(worker, task, &why);
-        if (r == SAMPLE_WAITS)
-                return false;
-        if (r == -EBADMSG)
-                failure_of_batch(task, &why, worker->counters);
-        else if (r < 0)
-                batch_failed(batch, 0, (uint32_t)-r, &why);
-        return true;
-}
-
-static void whole_end(struct worker *worker, struct task *task) {
-        const struct job *job = task->batch->stream->job;
-
-        if (!collate(worker, task))
-                return;
-        worker_settle(worker, task);
-        task->carried = (struct carried){ 0 };
-        batch_whole_done(task->batch, worker->counters);
-        if (atomic_load_explicit(&job->failed, memory_order_relaxed))
-                planner_wake(worker->planner); /* so that the other ranks of the job learn of it */
-        planner_return(worker->planner, task);
-}
-
-void whole_begin(struct worker *worker, struct task *task) {
-        task->carried = (struct carried){ .is_whole = true };
+enum sample_state whole_gather(struct worker *worker, struct task *task) {
+        (void)worker;
+        task->n_batch_tries = 0;
         task->n_rows = 1; /* the others that it had have ended as well */
         task->idx_row = 0;
-        if (desk_has_batches(task->batch->stream->desk)) {
-                whole_put(worker, task);
-                return;
-        }
+        if (desk_has_batches(task->batch->stream->desk))
+                return to_function(task);
         whole_go_to(task, 0);
-        whole_end(worker, task);
+        return SAMPLE_COLLATE;
 }
 
-static void make_again(struct worker *worker, struct task *task, uint32_t idx_sample) {
+static enum sample_state make_again(struct task *task, uint32_t idx_sample) {
         whole_go_to(task, idx_sample);
-        planner_retry(worker->planner, task);
+        task->remakes = true;
+        return SAMPLE_LOCATE;
 }
 
-void whole_came_back(struct worker *worker, struct task *task) {
+enum sample_state whole_function(struct worker *worker, struct task *task) {
         enum own_state state = task->own.state;
         struct batch *batch = task->batch;
 
-        fair_item_done(&task->ready, 0);
-        if (!batch_is_wanted(batch)) {
-                whole_end(worker, task);
-                return;
-        }
+        task->own.state = OWN_NONE;
+        if (!batch_is_wanted(batch))
+                return SAMPLE_COLLATE;
         if (state == OWN_AGAIN) {
-                task->carried.n_tries = task->own.n_tries;
-                task->carried.is_again = true;
-                make_again(worker, task, 0);
-                return;
+                task->n_batch_tries = task->own.n_tries;
+                return make_again(task, 0);
         }
         if (state == OWN_FAILED)
                 failure_of_batch(task, &task->own.why, worker->counters);
         else if (state == OWN_ENDED)
                 batch_failed(batch, 0, EINVAL, &task->own.why);
-        whole_end(worker, task);
+        return SAMPLE_COLLATE;
 }
 
-void whole_next(struct worker *worker, struct task *task) {
+enum sample_state whole_next(struct task *task) {
         struct batch *batch = task->batch;
 
         if (!batch->failed && batch_is_wanted(batch)) {
-                if (task->idx_sample + 1 < batch->n_kept) {
-                        make_again(worker, task, task->idx_sample + 1);
-                        return;
-                }
+                if (task->idx_sample + 1 < batch->n_kept)
+                        return make_again(task, task->idx_sample + 1);
                 batch_close_gaps(batch);
-                if (batch->n_kept > 0) {
-                        whole_put(worker, task);
-                        return;
-                }
+                if (batch->n_kept > 0)
+                        return to_function(task);
         }
-        whole_end(worker, task);
+        return SAMPLE_COLLATE;
+}
+
+/* ---- collations of plug-ins -------------------------------------------------------------------------------------- */
+
+/* Of all of them together: a worker that has several plug-ins keeps memory for each. */
+static uint64_t need_of(const struct program *program, uint32_t n_samples) {
+        uint64_t need = 0;
+
+        for (uint32_t i = 0; i < program_n_fields(program); i++)
+                if (program_plugged(program, i))
+                        need += plugin_collation_need(program_plugged(program, i), n_samples);
+        return need;
+}
+
+int whole_check(const struct programs *programs, uint32_t batch_size, uint64_t allowed_bytes, struct why *why) {
+        uint64_t need = need_of(programs_first(programs), batch_size);
+        char needed[AMOUNT_TEXT_MAX], allowed[AMOUNT_TEXT_MAX];
+
+        if (need <= allowed_bytes)
+                return 0;
+        format_compared(needed, need, allowed, allowed_bytes);
+        return why_set(why, -EINVAL,
+                       "batch_size: %u samples and what collations of plug-ins make of them take %s, %s are allowed (a "
+                       "quarter of memory_limit, 1 GiB at most): ask for a smaller batch, let steps make the samples "
+                       "smaller, or raise memory_limit",
+                       batch_size, needed, allowed);
+}
+
+/* What it draws belongs to the batch, and differs from view to view, as where samples are mixed. */
+static int collate_field(struct worker *worker, const struct batch *batch, uint32_t idx_field, struct why *why) {
+        const struct stream *stream = batch->stream;
+        const struct job_terms *terms = &stream->job->terms;
+        const struct program *program = programs_first(stream->programs);
+        const struct field_layout *field = &stream->layout.fields[idx_field];
+        const struct codec *codec = program_codec(program, idx_field);
+        const struct codec_input input = { .seed = dlp_philox_seed(terms->seed, terms->draws + codec_draws(codec)),
+                                           .sample = batch->position,
+                                           .epoch = (uint32_t)batch->epoch };
+
+        return plugin_collation_run(program_plugged(program, idx_field), codec, worker->tools, &input, batch->n_kept,
+                                    batch->slot->base + field->input_offset, batch->slot->base + field->offset, why);
+}
+
+static int collate_fields(struct worker *worker, struct task *task, struct why *why) {
+        const struct program *program = programs_first(task->batch->stream->programs);
+        int r = worker_reserve(worker, task, need_of(program, task->batch->n_kept));
+
+        if (r == -EFBIG) /* whole_check() has seen to it */
+                return why_errno(why, -ENOMEM, "collations of plug-ins");
+        for (uint32_t i = 0; i < program_n_fields(program) && r == 0; i++)
+                if (program_plugged(program, i))
+                        r = collate_field(worker, task->batch, i, why);
+        return r;
+}
+
+/* Makes the tensors of the task's batch, whose samples are complete and without gaps; the task is with the first of
+ * them. Takes as long as the plug-ins do. Returns 0, SCRATCH_WAITS; -EBADMSG: one fails, or its process ended or hung;
+ * -ENOMEM, -ECANCELED. */
+static int plugged_collate(struct worker *worker, struct task *task, struct why *why) {
+        struct stage_clock *clock = codec_tools_clock(worker->tools);
+        struct tally *tally = worker_tally(worker, task->batch);
+        uint64_t begin_ns, took_ns;
+        int r;
+
+        if (need_of(programs_first(task->batch->stream->programs), 1) == 0)
+                return 0;
+        begin_ns = stage_clock_start(clock, STAGE_OTHER);
+        r = collate_fields(worker, task, why);
+        if (r == SCRATCH_WAITS) {
+                stage_clock_drop(clock);
+                return r;
+        }
+        worker_settle(worker, task);
+        took_ns = stage_clock_stop(clock) - begin_ns;
+        stage_clock_harvest(clock, &tally->stages);
+        worker->serving_ns += took_ns;
+        batch_took(task->batch, 0, 0, took_ns);
+        tally_add(tally, &(struct tally_counts){ .serving_ns = took_ns });
+        counter_add(&worker->counters->decode_ns, took_ns);
+        return r;
+}
+
+/* Plug-ins make their tensors last, of samples that nobody changes any more. */
+static int collate(struct worker *worker, struct task *task) {
+        struct batch *batch = task->batch;
+        struct why why;
+        int r;
+
+        if (batch->failed || batch->n_kept == 0 || !batch_is_wanted(batch))
+                return 0;
+        r = plugged_collate(worker, task, &why);
+        if (r == -EBADMSG)
+                failure_of_batch(task, &why, worker->counters);
+        else if (r < 0)
+                batch_failed(batch, 0, (uint32_t)-r, &why);
+        return r;
+}
+
+enum sample_state whole_collate(struct worker *worker, struct task *task) {
+        const struct job *job = task->batch->stream->job;
+
+        if (collate(worker, task) == SCRATCH_WAITS)
+                return SAMPLE_ELSEWHERE;
+        worker_settle(worker, task);
+        task->remakes = false;
+        batch_whole_done(task->batch, worker->counters);
+        if (atomic_load_explicit(&job->failed, memory_order_relaxed))
+                planner_wake(worker->planner); /* so that the other ranks of the job learn of it */
+        return SAMPLE_FREE;
 }

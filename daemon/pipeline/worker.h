@@ -25,6 +25,13 @@
 
 #define WORKER_SCRATCH_BYTES (8ull << 20) /* a picture of about a megapixel, and its rows */
 
+/* Handed from the function that met it to those that handle it (pipeline/failure/failure.h). */
+struct fault {
+        int error;
+        uint32_t code; /* if the batch fails: as of job_fail() */
+        struct why why;
+};
+
 struct worker {
         pthread_t thread;
         pid_t tid;
@@ -50,6 +57,7 @@ struct worker {
         struct fair_thread taking; /* the queue's */
         const struct batch *batch; /* own thread: of the current sample, */
         bool may_yield, yields;    /* which can be made again from its bytes later, and is to be */
+        struct fault fault;        /* own thread: what is wrong with it */
         struct counters counted;
         struct rendering rendering;   /* own thread: what cells do for it */
         struct trace_thread traced;   /* own thread */
@@ -78,12 +86,10 @@ int worker_start(const struct worker_options *options, uint32_t idx, struct work
  * finishes its sample and ends. Its decoder and workspace are freed when it ends, not only here. */
 void worker_join(struct worker *worker);
 
-#define SAMPLE_WAITS 1 /* the task is no longer this worker's */
-
 /* Has it, or the task, as much scratch memory already? Its own thread. */
 bool worker_has_scratch(const struct worker *worker, const struct task *task, uint64_t need);
 
-/* Lets the worker use so much memory for its sample. Returns 0; SAMPLE_WAITS: the task comes back once there is as
+/* Lets the worker use so much memory for its sample. Returns 0; SCRATCH_WAITS: the task comes back once there is as
  * much; -EFBIG: there never is. worker_settle() gives it back. Its own thread. */
 int worker_reserve(struct worker *worker, struct task *task, uint64_t need);
 void worker_settle(struct worker *worker, struct task *task);

@@ -69,7 +69,7 @@ bool desk_has_batches(const struct desk *desk) {
 }
 
 bool desk_is_whole(const struct task *task) {
-        return task->carried.is_whole && !task->carried.is_again;
+        return task->state == SAMPLE_BATCH;
 }
 
 void desk_steps_of(const struct desk *desk, const struct task *task, uint32_t *ret_first, uint32_t *ret_n) {

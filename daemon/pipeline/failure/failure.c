@@ -1,6 +1,7 @@
 #include "daemon/pipeline/failure/failure.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/base/log.h"
@@ -58,57 +59,43 @@ static bool is_damage(int error) {
         return !is_shortage(error) && error != -ECANCELED && error != -EMEDIUMTYPE;
 }
 
-static enum failure failure_end_job(struct task *task, uint32_t code, const struct why *named) {
+/* ---- what follows ---------------------------------------------------------------------------------------------- */
+
+static enum sample_state end_job(struct worker *worker, struct task *task, uint32_t code, const struct why *named) {
         report(task, named, "the job ends");
-        batch_failed(task->batch, task->idx_sample, code, named);
-        return FAILURE_ENDS;
+        worker->fault.code = code;
+        worker->fault.why = *named;
+        return SAMPLE_FAIL;
 }
 
-static enum failure failure_rest(struct task *task, const struct why *named) {
+static enum sample_state failure_rest(struct task *task, const struct why *named) {
         if (task->n_shortages++ == 0)
                 report(task, named, "it is tried again for a second");
         task->not_before_ns = clock_now_ns() + SHORTAGE_REST_NS;
-        return FAILURE_LATER;
-}
-
-/* It is not known yet whether the sample or its file system is at fault, so nothing is decided here. */
-static enum failure park_until_judged(struct task *task, const struct why *text) {
-        if (task->failing_ns == 0)
-                task->failing_ns = clock_now_ns();
-        task->failing = *text;
-        task->is_held = true;
-        return FAILURE_HELD;
+        return SAMPLE_REST;
 }
 
 static bool is_to_be_judged(const struct task *task, int error) {
         return task->request.result < 0 && !is_shortage(error) && error != -ECANCELED;
 }
 
-static enum failure failure_leave_out(struct task *task, const struct why *named, struct counters *counters) {
-        report(task, named, "it is left out of its batch");
-        batch_forget_shape(task->batch);
-        batch_skip(task->batch, task->idx_sample);
-        counter_add(&counters->n_skipped, 1);
-        return FAILURE_ENDS;
-}
-
-static enum failure substitute(struct task *task, const struct why *named) {
+static enum sample_state substitute(struct worker *worker, struct task *task, const struct why *named) {
         struct stream *stream = task->batch->stream;
         struct why none;
 
         if (++task->n_tries < stream->whole.terms.n_positions && task->n_tries <= SUBSTITUTES_MAX) {
                 report(task, named, "the next sample of the order takes its place");
-                task->failing_ns = 0;
+                task->trouble->since_ns = 0;
                 batch_forget_shape(task->batch);
-                return FAILURE_SUBSTITUTE;
+                return SAMPLE_SUBSTITUTE;
         }
         why_set(&none, 0, "%s: no good sample found to take the place of sample %llu in %llu tries; the first: %s",
                 stream->dataset->name, (unsigned long long)task->index, (unsigned long long)task->n_tries,
-                task->reason.text);
-        return failure_end_job(task, EBADMSG, &none);
+                task->trouble->reason.text);
+        return end_job(worker, task, EBADMSG, &none);
 }
 
-static enum failure end_too_many(struct task *task, const struct why *last) {
+static enum sample_state end_too_many(struct worker *worker, struct task *task, const struct why *last) {
         const struct stream *stream = task->batch->stream;
         uint64_t sample;
         unsigned long long n_allowed = stream->job->damage.n_allowed;
@@ -116,7 +103,7 @@ static enum failure end_too_many(struct task *task, const struct why *last) {
 
         why_set(&why, 0, "%s: %llu damaged samples, max_errors allows %llu; the last: %s; dlctl errors %s lists them",
                 stream->dataset->name, n_allowed + 1, n_allowed, last->text, dataset_of(task, &sample)->name);
-        return failure_end_job(task, ENOTRECOVERABLE, &why);
+        return end_job(worker, task, ENOTRECOVERABLE, &why);
 }
 
 /* The reader's text begins with the path of the file that it read. There is none if all fields are known. */
@@ -145,6 +132,69 @@ static void failure_describe(const struct task *task, const char *text, struct w
                 why_set(ret_text, 0, "%s", bare);
 }
 
+/* Keeps what is known of the trouble with the sample. */
+static bool keep_trouble(struct task *task) {
+        if (!task->trouble)
+                task->trouble = calloc(1, sizeof(*task->trouble));
+        return task->trouble != NULL;
+}
+
+/* It is not known yet whether the sample or its file system is at fault, so nothing is decided here. */
+static enum sample_state park(struct task *task, uint64_t round, const struct why *named) {
+        if (task->trouble->since_ns == 0)
+                task->trouble->since_ns = clock_now_ns();
+        task->trouble->last = *named;
+        task->trouble->round = round;
+        return SAMPLE_PARK;
+}
+
+enum sample_state failure_decide(struct worker *worker, struct task *task) {
+        struct job *job = task->batch->stream->job;
+        uint64_t sample, round;
+        struct catalog_dataset *dataset = dataset_of(task, &sample);
+        int error = keep_trouble(task) ? worker->fault.error : -ENOMEM;
+        struct why text, named;
+
+        task->own.n_tries = 0;
+        task->idx_read = 0;
+        failure_describe(task, worker->fault.why.text, &text);
+        name_sample(task, text.text, &named);
+        if (is_to_be_judged(task, error) && outage_judge(dataset->outage, sample, error, &round) == OUTAGE_WAIT)
+                return park(task, round, &named);
+        counter_add(&worker->counters->n_sample_errors, 1);
+        if (is_shortage(error) && task->n_shortages < SHORTAGE_TRIES)
+                return failure_rest(task, &named);
+        if (!is_damage(error)) /* shapes that differ: the pipeline makes them, and each run would end so */
+                return end_job(worker, task, error == -EMEDIUMTYPE ? EINVAL : EBADMSG, &named);
+        if (!task->trouble->reason.text[0])
+                task->trouble->reason = named;
+        ledger_meet(dataset->ledger, sample, task->bad_field ? task->bad_field : "", text.text);
+        if (!damage_meet(&job->damage, task->candidate))
+                return end_too_many(worker, task, &named);
+        switch (job->terms.on_error) {
+        case ON_ERROR_SKIP:
+                report(task, &named, "it is left out of its batch");
+                return SAMPLE_SKIP;
+        case ON_ERROR_SUBSTITUTE:
+                return substitute(worker, task, &named);
+        case ON_ERROR_FAIL:
+                break;
+        }
+        return end_job(worker, task, EBADMSG, &named);
+}
+
+enum sample_state failure_skip(struct worker *worker, struct task *task) {
+        batch_forget_shape(task->batch);
+        batch_skip(task->batch, task->idx_sample);
+        counter_add(&worker->counters->n_skipped, 1);
+        return SAMPLE_END;
+}
+
+enum sample_state failure_fail(struct worker *worker, struct task *task) {
+        batch_failed(task->batch, task->idx_sample, worker->fault.code, &worker->fault.why);
+        return SAMPLE_END;
+}
+
 void failure_of_batch(struct task *task, const struct why *why, struct counters *counters) {
         const struct batch *batch = task->batch;
         uint64_t sample;
@@ -156,38 +206,6 @@ void failure_of_batch(struct task *task, const struct why *why, struct counters 
         name_sample(task, text.text, &named);
         counter_add(&counters->n_sample_errors, 1);
         ledger_meet(dataset->ledger, sample, "", text.text);
-        failure_end_job(task, EBADMSG, &named);
-}
-
-enum failure failure_handle(struct task *task, int error, const struct why *why, struct counters *counters) {
-        struct job *job = task->batch->stream->job;
-        uint64_t sample;
-        struct catalog_dataset *dataset = dataset_of(task, &sample);
-        struct why text, named;
-
-        failure_describe(task, why->text, &text);
-        name_sample(task, text.text, &named);
-        if (is_to_be_judged(task, error) &&
-            outage_judge(dataset->outage, sample, error, &task->held_round) == OUTAGE_WAIT)
-                return park_until_judged(task, &named);
-        counter_add(&counters->n_sample_errors, 1);
-        if (is_shortage(error) && task->n_shortages < SHORTAGE_TRIES)
-                return failure_rest(task, &named);
-        if (!task->reason.text[0])
-                task->reason = named;
-
-        if (!is_damage(error)) /* shapes that differ: the pipeline makes them, and each run would end so */
-                return failure_end_job(task, error == -EMEDIUMTYPE ? EINVAL : EBADMSG, &named);
-        ledger_meet(dataset->ledger, sample, task->bad_field ? task->bad_field : "", text.text);
-        if (!damage_meet(&job->damage, task->candidate))
-                return end_too_many(task, &named);
-        switch (job->terms.on_error) {
-        case ON_ERROR_SKIP:
-                return failure_leave_out(task, &named, counters);
-        case ON_ERROR_SUBSTITUTE:
-                return substitute(task, &named);
-        case ON_ERROR_FAIL:
-                break;
-        }
-        return failure_end_job(task, EBADMSG, &named);
+        report(task, &named, "the job ends");
+        batch_failed(task->batch, task->idx_sample, EBADMSG, &named);
 }

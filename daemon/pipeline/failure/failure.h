@@ -2,19 +2,22 @@
  * decides. */
 #pragma once
 
-#include "daemon/pipeline/counters.h"
-#include "daemon/pipeline/task.h"
+#include "daemon/pipeline/sample_state.h"
+#include "daemon/pipeline/worker.h"
 
-enum failure {
-        FAILURE_ENDS,       /* the sample has ended: it is left out, or the batch will fail */
-        FAILURE_SUBSTITUTE, /* the task goes back, to be read with the next candidate */
-        FAILURE_LATER,      /* the task goes back, to be read with the same candidate after a pause */
-        FAILURE_HELD,       /* the same, once it is known that the dataset can be read (pipeline/failure/outage.h) */
-};
+/* worker->fault has the error that was met with the task's candidate, and what is wrong with it. Followed by
+ *
+ *      PARK         it is not known yet whether the sample or its file system is at fault (pipeline/failure/outage.h)
+ *      REST         a lack of memory or descriptors: the same candidate after a pause
+ *      SUBSTITUTE   the next candidate
+ *      SKIP         it is left out of its batch
+ *      FAIL         its batch fails, and its job */
+enum sample_state failure_decide(struct worker *worker, struct task *task);
 
-/* Called by the worker that met `error` with the task's candidate. `why` says what is wrong with the file. Any
- * worker. */
-enum failure failure_handle(struct task *task, int error, const struct why *why, struct counters *counters);
+enum sample_state failure_skip(struct worker *worker, struct task *task);
+
+/* With worker->fault. */
+enum sample_state failure_fail(struct worker *worker, struct task *task);
 
 /* A function that gets the batch of the task whole has failed, or processes have ended over it: the batch fails, and
  * its job with it, whatever its policy for samples is, since no sample is to blame. The ledger has it with the first

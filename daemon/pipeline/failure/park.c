@@ -6,105 +6,84 @@
 
 #include "daemon/base/log.h"
 #include "daemon/pipeline/batch.h"
+#include "daemon/pipeline/pipeline_rows.h"
 #include "daemon/pipeline/schedule.h"
 #include "proto/base/clock.h"
 
-#define REST_NS 100000000ull /* the pause of a task if there is no memory to park it */
-
-/* What a task knows of its sample. */
-struct parked {
-        TAILQ_ENTRY(parked) entry;
-        struct batch *batch;
-        uint32_t idx_sample;
-        uint64_t position, index, candidate, n_tries;
-        uint64_t round, failing_ns;
-        struct why reason, failing;
-};
-
 /* ---- parking samples ----------------------------------------------------------------------------------------- */
 
-bool park_sample(struct planner *planner, struct task *task) {
+enum sample_state park_sample(struct planner *planner, struct task *task) {
         struct stream *stream = task->batch->stream;
-        struct parked *parked = malloc(sizeof(*parked));
+        struct trouble *trouble = task->trouble;
 
-        task->is_held = false;
-        if (!parked) {
-                task->not_before_ns = clock_now_ns() + REST_NS;
-                return false;
-        }
-        *parked = (struct parked){ .batch = task->batch,
-                                   .idx_sample = task->idx_sample,
-                                   .position = task->position,
-                                   .index = task->index,
-                                   .candidate = task->candidate,
-                                   .n_tries = task->n_tries,
-                                   .round = task->held_round,
-                                   .failing_ns = task->failing_ns,
-                                   .reason = task->reason,
-                                   .failing = task->failing };
-        TAILQ_INSERT_TAIL(&stream->parked, parked, entry);
+        trouble->batch = task->batch;
+        trouble->idx_sample = task->idx_sample;
+        trouble->sample = (struct batch_sample){ task->position, task->index, task->candidate, task->n_tries };
+        trouble->remakes = task->remakes;
+        trouble->n_batch_tries = task->n_batch_tries;
+        TAILQ_INSERT_TAIL(&stream->parked, trouble, entry);
         planner->n_parked++;
-        planner_retire(planner, task);
-        return true;
+        task->trouble = NULL;
+        task->remakes = false;
+        return rows_next(task) ? SAMPLE_LOCATE : SAMPLE_FREE;
 }
 
-static void unpark(struct planner *planner, struct stream *stream, struct parked *parked) {
-        TAILQ_REMOVE(&stream->parked, parked, entry);
+static void read_parked_again(struct planner *planner, struct stream *stream, struct trouble *trouble) {
+        const struct task_row row = { trouble->sample.position, trouble->sample.index };
+        struct task *task = planner_take_task(planner, stream);
+
+        TAILQ_REMOVE(&stream->parked, trouble, entry);
         planner->n_parked--;
-        free(parked);
-}
-
-static void read_parked_again(struct planner *planner, struct stream *stream, struct parked *parked) {
-        struct task *task = STAILQ_FIRST(&planner->free_tasks);
-
-        STAILQ_REMOVE_HEAD(&planner->free_tasks, entry);
-        task->rows[0] = (struct task_row){ parked->position, parked->index };
         task->n_rows = 1;
         task->idx_row = 0;
         task->own.idx_blamed = UINT32_MAX;
         task->is_copied = false;
-        task_begin(task, parked->batch, parked->idx_sample, &task->rows[0]);
-        task->candidate = parked->candidate;
-        task->n_tries = parked->n_tries;
-        task->reason = parked->reason;
-        task->failing_ns = parked->failing_ns;
-        unpark(planner, stream, parked);
-        stream->n_tasks++;
-        shares_take(&planner->shares, &stream->job->tasks);
-        task_read(planner, task);
+        task_begin(task, trouble->batch, trouble->idx_sample, &row);
+        task->candidate = trouble->sample.candidate;
+        task->n_tries = trouble->sample.n_tries;
+        task->remakes = trouble->remakes;
+        task->n_batch_tries = trouble->n_batch_tries;
+        task->trouble = trouble;
+        states_begin(planner, task, SAMPLE_LOCATE);
 }
 
 /* ---- giving up ----------------------------------------------------------------------------------------------- */
 
 /* The sample is not wanted any more, or its job has failed: it ends without having been served. */
-static void give_up(struct planner *planner, struct stream *stream, struct parked *parked, const struct why *why) {
+static void give_up(struct planner *planner, struct stream *stream, struct trouble *parked, const struct why *why) {
+        struct counters *counters = planner->options.counters;
         struct batch *batch = parked->batch;
 
         if (why)
                 batch_failed(batch, parked->idx_sample, EBADMSG, why);
         else
-                counter_add(&planner->options.counters->n_dropped, 1);
-        unpark(planner, stream, parked);
-        batch_sample_done(batch, planner->options.counters);
+                counter_add(&counters->n_dropped, 1);
+        if (parked->remakes) /* all samples of the batch have ended before */
+                batch_whole_done(batch, counters);
+        else
+                batch_sample_done(batch, counters);
+        TAILQ_REMOVE(&stream->parked, parked, entry);
+        planner->n_parked--;
+        free(parked);
 }
 
-static struct outage *outage_of(const struct stream *stream, const struct parked *parked) {
-        uint64_t sample = parked->candidate;
+static struct outage *outage_of(const struct stream *stream, const struct trouble *parked) {
+        uint64_t sample = parked->sample.candidate;
 
         return catalog_dataset_with(stream->dataset, &sample)->outage;
 }
 
-static bool is_too_late(const struct planner *planner, const struct parked *parked, uint64_t now_ns) {
-        return now_ns - parked->failing_ns >= planner->options.settings->outage_timeout * 1000000000u;
+static bool is_too_late(const struct planner *planner, const struct trouble *parked, uint64_t now_ns) {
+        return now_ns - parked->since_ns >= planner->options.settings->outage_timeout * 1000000000u;
 }
 
-static void give_up_late(struct planner *planner, struct stream *stream, struct parked *parked, uint64_t now_ns) {
+static void give_up_late(struct planner *planner, struct stream *stream, struct trouble *parked, uint64_t now_ns) {
         struct why why, reason;
 
         if (!outage_is_held(outage_of(stream, parked), &reason))
-                reason = parked->failing; /* a look can open the dataset, but reads fail */
+                reason = parked->last; /* a look can open the dataset, but reads fail */
         why_set(&why, 0, "%s could not be read for %llu s (outage_timeout): %s", stream->dataset->name,
-                (unsigned long long)(now_ns - parked->failing_ns) / 1000000000u, reason.text);
+                (unsigned long long)(now_ns - parked->since_ns) / 1000000000u, reason.text);
         if (!stream->is_given_up)
                 log_user_error(stream->job->uid, "outage", "the job ends: %s job=%s rank=%u", why.text,
                                stream->job->name, stream->rank);
@@ -116,7 +95,7 @@ static void give_up_late(struct planner *planner, struct stream *stream, struct 
 
 static void park_go_on_with(struct planner *planner, struct stream *stream, uint64_t now_ns) {
         uint64_t n_ended = catalog_dataset_n_ended(stream->dataset);
-        struct parked *parked, *next;
+        struct trouble *parked, *next;
         struct why why;
 
         catalog_dataset_poke(stream->dataset);
@@ -153,5 +132,5 @@ void park_go_on(struct planner *planner) {
 }
 
 uint64_t park_since_ns(const struct stream *stream) {
-        return TAILQ_FIRST(&stream->parked)->failing_ns;
+        return TAILQ_FIRST(&stream->parked)->since_ns;
 }

@@ -13,14 +13,12 @@
 #include <stdint.h>
 
 #include "daemon/pipeline/planner.h"
+#include "daemon/pipeline/sample_state.h"
 
 #define PARK_TICK_MS 50 /* how often parked samples are checked */
 
-struct parked;
-
-/* Takes the sample out of its task, which is then free. Returns false if there is no memory: the task keeps the sample
- * and pauses. */
-bool park_sample(struct planner *planner, struct task *task);
+/* Takes the sample out of its task, which then takes its next one, or is free. */
+enum sample_state park_sample(struct planner *planner, struct task *task);
 
 /* Reads again the samples that may be read again, and ends those that are not wanted any more or have waited too
  * long. */

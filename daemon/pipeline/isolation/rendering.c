@@ -444,7 +444,7 @@ static struct ordered *begin_ordered(struct ordered *ordered, struct task *task)
 }
 
 bool rendering_may_gather(const struct task *task) {
-        return !task->is_replay && !task->is_copied && task->own.state == OWN_NONE && task->request.result >= 0 &&
+        return (task->state == SAMPLE_OPEN || task->state == SAMPLE_RENDER) && task->request.result >= 0 &&
                task->batch->stream->isolated && batch_is_wanted(task->batch);
 }
 
