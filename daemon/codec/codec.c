@@ -17,7 +17,6 @@
 #include "daemon/decode/sound.h"
 #include "daemon/sound/sound_recipe.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/step_text.h"
 #include "proto/order/philox.h"
 
 /* ---- making and freeing ---------------------------------------------------------------------------------------- */
@@ -100,10 +99,10 @@ static bool are_texts(const struct codec *codec) {
                (!codec->steps.path && (codec->field.coding == CODING_LIST || codec->field.coding == CODING_STEPS));
 }
 
-static int choose_by_value_steps(struct codec *codec, const char *text, struct why *why) {
+static int choose_by_value_steps(struct codec *codec, const struct codec_steps *steps, struct why *why) {
         const struct schema_field *field = &codec->field;
         bool is_number = field->kind == FIELD_VALUE || field->kind == FIELD_NUMBER;
-        int r = value_steps_parse(text, &codec->steps, why);
+        int r = value_steps_read(steps->grammar, steps->list, &codec->steps, why);
 
         if (field->kind == FIELD_TEXTS && r != -ENOMEM && (r < 0 || !applies_to_texts(codec)))
                 return refuse_steps(codec,
@@ -175,9 +174,9 @@ static const struct codec_type *choose_moved(struct codec *codec) {
 }
 
 /* For pictures and boxes, the steps say what is done to the pixels; for others, what the bytes are. */
-static int choose_by_recipe(struct codec *codec, const char *text, struct why *why) {
+static int choose_by_recipe(struct codec *codec, const struct codec_steps *steps, struct why *why) {
         enum dlp_dtype mask_dtype;
-        int r = recipe_parse(text, &codec->recipe, why);
+        int r = recipe_read(steps->grammar, steps->list, NULL, &codec->recipe, why);
 
         if (r < 0)
                 return r;
@@ -197,55 +196,41 @@ static int choose_by_recipe(struct codec *codec, const char *text, struct why *w
 }
 
 /* An array, and the steps are for a picture. */
-static bool is_array_of_picture(const struct schema_field *field, const char *text) {
-        const char *word = text + strspn(text, " \t\r\n");
-        size_t n = word_length(word);
-
-        return field->kind == FIELD_VALUE && field->n_dims > 0 && !value_steps_are(word, n) && recipe_begins(word);
+static bool is_array_of_picture(const struct schema_field *field, const struct grammar_step *first) {
+        return field->kind == FIELD_VALUE && field->n_dims > 0 && !value_steps_are(first) && recipe_has(first->name);
 }
 
-static bool has_value_steps(const struct codec *codec, const char *text) {
-        const char *word = text + strspn(text, " \t\r\n");
-
+static bool has_value_steps(const struct codec *codec, const struct grammar_step *first) {
         if (codec->field.kind == FIELD_PICTURE || codec->field.kind == FIELD_MASKS ||
-            is_array_of_picture(&codec->field, text))
+            is_array_of_picture(&codec->field, first))
                 return false;
-        return codec->field.kind != FIELD_BYTES ||
-               (value_steps_are(word, word_length(word)) && !word_is(word, word_length(word), "raw"));
+        return codec->field.kind != FIELD_BYTES || (value_steps_are(first) && !grammar_is(first->name, "raw"));
 }
 
 /* audio(...), and the steps after it. */
-static int read_sound(struct codec *codec, const char *text, struct why *why) {
-        _cleanup_(grammar_freep) struct grammar *grammar = NULL;
+static int read_sound(struct codec *codec, const struct codec_steps *steps, struct why *why) {
+        const struct grammar_steps others = { steps->list.at + 1, steps->list.n - 1 };
         struct sound_input input;
-        struct grammar_steps steps;
-        struct grammar_word part;
-        size_t end = 0;
-        int r = sound_steps_parse(text, &codec->sound, &end, why);
+        int r = sound_steps_read(steps->grammar, &steps->list.at[0], &codec->sound, why);
 
         if (r < 0)
                 return r;
-        r = grammar_new("pipeline", text, &grammar, why);
-        if (r < 0)
-                return r;
-        part = (struct grammar_word){ grammar_all(grammar).at + end, grammar_all(grammar).n - end };
-        if (grammar_steps(grammar, part, &steps) < 0)
-                return why_errno(why, -ENOMEM, "pipeline");
         input = (struct sound_input){ .rate = codec->sound.rate, .n_channels = codec->sound.is_mono ? 1 : 2 };
-        r = sound_recipe_read(grammar, steps, &input, &codec->sound_recipe, why);
+        r = sound_recipe_read(steps->grammar, others, &input, &codec->sound_recipe, why);
         if (r == 0 && codec->sound.is_int16 && !sound_recipe_is_empty(codec->sound_recipe))
                 return why_set(why, -EINVAL, "pipeline: the steps after audio need float32: leave dtype=int16 out");
         return r;
 }
 
-static int choose_sound(struct codec *codec, const struct source *source, const char *text, struct why *why) {
+static int choose_sound(struct codec *codec, const struct source *source, const struct codec_steps *steps,
+                        struct why *why) {
         _cleanup_(freep) char *first = NULL, *others = NULL;
         char *all = NULL;
         int r;
 
         if (codec->field.kind != FIELD_SOUND && (codec->field.kind != FIELD_BYTES || !codec->field.is_stored))
                 return refuse_steps(codec, "is not sound: the step audio applies to stored bytes of sound files", why);
-        r = read_sound(codec, text, why);
+        r = read_sound(codec, steps, why);
         if (r == 0)
                 r = sound_part_bind(codec, source, why);
         if (r < 0)
@@ -261,8 +246,8 @@ static int choose_sound(struct codec *codec, const struct source *source, const 
 }
 
 /* A name may be called raw, because it is bytes. */
-static int choose_by_name(struct codec *codec, const char *text, struct why *why) {
-        int r = value_steps_parse(text, &codec->steps, why);
+static int choose_by_name(struct codec *codec, const struct codec_steps *steps, struct why *why) {
+        int r = value_steps_read(steps->grammar, steps->list, &codec->steps, why);
 
         codec->type = &CODEC_NAME;
         if (codec->steps.is_raw)
@@ -271,12 +256,12 @@ static int choose_by_name(struct codec *codec, const char *text, struct why *why
 }
 
 /* Its pieces are elements; they can be converted, and nothing else. */
-static int choose_gathered(struct codec *codec, const char *text, struct why *why) {
+static int choose_gathered(struct codec *codec, const struct codec_steps *said, struct why *why) {
         const struct value_steps *steps = &codec->steps;
-        int r = text ? value_steps_parse(text, &codec->steps, why) : 0;
+        int r = said ? value_steps_read(said->grammar, said->list, &codec->steps, why) : 0;
 
         codec->type = &CODEC_GATHERED;
-        if (r == -ENOMEM || !text)
+        if (r == -ENOMEM || !said)
                 return r;
         if (r < 0 || !steps->has_dtype || steps->has_shape || steps->path || steps->is_text || steps->is_raw)
                 return refuse_steps(codec, "is put together from several places: no step but to(DTYPE) can be applied",
@@ -286,41 +271,49 @@ static int choose_gathered(struct codec *codec, const char *text, struct why *wh
         return codec->text ? 0 : why_errno(why, -ENOMEM, "pipeline");
 }
 
-static int codec_choose(struct codec *codec, const struct source *source, const char *text,
+static int choose_without_steps(struct codec *codec, struct why *why) {
+        if (codec->field.is_gathered)
+                return choose_gathered(codec, NULL, why);
+        if (codec->field.kind == FIELD_MASKS)
+                return why_set(why, -EINVAL,
+                               "pipeline: field %s is drawn for its picture: name both and a step, as in \"image, %s: "
+                               "decode()\"",
+                               codec->field.name, codec->field.name);
+        codec->type = type_without_steps(&codec->field);
+        return 0;
+}
+
+/* Steps of plug-ins and tokens stand after others, which make what they work on; else the first step decides. */
+static int codec_choose(struct codec *codec, const struct source *source, const struct codec_steps *steps,
                         const struct codec_named *named, struct why *why) {
-        const char *plugins = text ? plugin_steps_find(text, 0) : NULL;
-        const char *tokens = text ? token_steps_find(text) : NULL;
-        int r = text && named ? plugin_steps_check_bare(text, named->plugins, why) : 0;
+        static const struct grammar_step NONE = { .name = { "", 0 } };
+        const struct grammar_step *first = steps->list.n > 0 ? &steps->list.at[0] : &NONE;
+        uint32_t idx_plugin = 0, idx_tokens = 0;
+        int r = named ? plugin_steps_check_bare(steps->grammar, steps->list, named->plugins, why) : 0;
 
         if (r < 0)
                 return r;
-        if (plugins)
-                r = plugged_choose(codec, source, text, plugins, named, why);
-        else if (tokens && !codec->field.is_gathered)
-                r = tokens_choose(codec, source, text, tokens, named, why);
-        else if (codec->field.is_gathered)
-                r = choose_gathered(codec, text, why);
-        else if (!text && codec->field.kind == FIELD_MASKS)
-                r = why_set(why, -EINVAL,
-                            "pipeline: field %s is drawn for its picture: name both and a step, as in \"image, %s: "
-                            "decode()\"",
-                            codec->field.name, codec->field.name);
-        else if (!text)
-                codec->type = type_without_steps(&codec->field);
-        else if (codec->field.kind == FIELD_NAME)
-                r = choose_by_name(codec, text, why);
-        else if (sound_steps_are(text))
-                r = choose_sound(codec, source, text, why);
-        else if (has_value_steps(codec, text))
-                r = choose_by_value_steps(codec, text, why);
-        else
-                r = choose_by_recipe(codec, text, why);
-        describe_elements(codec);
-        return r;
+        while (idx_plugin < steps->list.n && !plugin_steps_are(&steps->list.at[idx_plugin]))
+                idx_plugin++;
+        while (idx_tokens < steps->list.n && !token_steps_are(&steps->list.at[idx_tokens]))
+                idx_tokens++;
+        if (idx_plugin < steps->list.n)
+                return plugged_choose(codec, source, steps, idx_plugin, named, why);
+        if (codec->field.is_gathered)
+                return choose_gathered(codec, steps, why);
+        if (idx_tokens < steps->list.n)
+                return tokens_choose(codec, source, steps, idx_tokens, named, why);
+        if (codec->field.kind == FIELD_NAME)
+                return choose_by_name(codec, steps, why);
+        if (sound_steps_are(first))
+                return choose_sound(codec, source, steps, why);
+        if (has_value_steps(codec, first))
+                return choose_by_value_steps(codec, steps, why);
+        return choose_by_recipe(codec, steps, why);
 }
 
-int codec_new(const struct source *source, uint32_t idx_field, uint32_t group, const char *text,
-              const struct codec_named *named, struct codec **ret_codec, struct why *why) {
+int codec_read(const struct source *source, uint32_t idx_field, uint32_t group, const struct codec_steps *steps,
+               const struct codec_named *named, struct codec **ret_codec, struct why *why) {
         _cleanup_(codec_freep) struct codec *codec = calloc(1, sizeof(*codec));
         int r;
 
@@ -334,11 +327,29 @@ int codec_new(const struct source *source, uint32_t idx_field, uint32_t group, c
         codec->text = strdup("");
         if (!codec->text)
                 return why_errno(why, -ENOMEM, "pipeline");
-        r = codec_choose(codec, source, text, named, why);
+        r = steps ? codec_choose(codec, source, steps, named, why) : choose_without_steps(codec, why);
         if (r < 0)
                 return r;
+        describe_elements(codec);
         *ret_codec = TAKE_PTR(codec);
         return 0;
+}
+
+int codec_new(const struct source *source, uint32_t idx_field, uint32_t group, const char *text,
+              const struct codec_named *named, struct codec **ret_codec, struct why *why) {
+        _cleanup_(grammar_freep) struct grammar *grammar = NULL;
+        struct codec_steps steps;
+        int r;
+
+        if (!text)
+                return codec_read(source, idx_field, group, NULL, named, ret_codec, why);
+        r = grammar_new("pipeline", text, &grammar, why);
+        if (r < 0)
+                return r;
+        steps.grammar = grammar;
+        if (grammar_steps(grammar, grammar_all(grammar), &steps.list) < 0)
+                return why_errno(why, -ENOMEM, "pipeline");
+        return codec_read(source, idx_field, group, &steps, named, ret_codec, why);
 }
 
 uint32_t codec_lead(const struct codec *codec) {

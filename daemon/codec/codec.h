@@ -23,6 +23,7 @@
 #include "daemon/data/source.h"
 #include "daemon/decode/decode.h"
 #include "proto/base/why.h"
+#include "proto/text/grammar.h"
 
 struct codec;
 struct codec_tools;
@@ -134,11 +135,21 @@ struct codec_named {
         struct plugins *plugins;    /* plugin(NAME.STEP) */
 };
 
+/* Steps of a text. */
+struct codec_steps {
+        struct grammar *grammar;
+        struct grammar_steps list;
+};
+
 /* Makes a codec for field `idx_field` of the source with the steps of a part of a pipeline (`text`; NULL: the field as
  * it is stored). Codecs of one group use the same draws; group 0 is that of a pipeline without names. `named` NULL:
  * there is nothing to name. -EINVAL with the column, counted in the text; -ENOMEM. */
 int codec_new(const struct source *source, uint32_t idx_field, uint32_t group, const char *text,
               const struct codec_named *named, struct codec **ret_codec, struct why *why);
+
+/* The same for steps that are read already. The grammar is not needed afterwards. */
+int codec_read(const struct source *source, uint32_t idx_field, uint32_t group, const struct codec_steps *steps,
+               const struct codec_named *named, struct codec **ret_codec, struct why *why);
 
 /* Takes NULL. */
 void codec_free(struct codec *codec);

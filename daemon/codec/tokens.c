@@ -14,7 +14,6 @@
 #include "daemon/tokenize/normalizer.h"
 #include "proto/base/amounts.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/step_text.h"
 #include "proto/order/philox.h"
 
 /* A thread counts the tokens of the first 15 cut texts of a codec, and then those of every 15th. An odd number: of two
@@ -31,11 +30,11 @@
 /* ---- making ---------------------------------------------------------------------------------------------------- */
 
 /* A member of JSON is meant as the string that it is, and not with its quotes. */
-static int choose_member(struct codec *codec, const struct source *source, const char *steps,
-                         const struct codec_named *named, struct why *why) {
+static int choose_member(struct codec *codec, const struct source *source, const struct codec_named *named,
+                         struct why *why) {
         _cleanup_(freep) char *with_text = NULL;
 
-        if (asprintf(&with_text, "%s text", steps) < 0) {
+        if (asprintf(&with_text, "%s text", codec_text(codec->tokens.text)) < 0) {
                 with_text = NULL;
                 return why_errno(why, -ENOMEM, "pipeline");
         }
@@ -44,19 +43,17 @@ static int choose_member(struct codec *codec, const struct source *source, const
 }
 
 /* What makes text of the field; without steps, text that is stored as such. */
-static int choose_text(struct codec *codec, const struct source *source, const char *text, size_t n,
+static int choose_text(struct codec *codec, const struct source *source, const struct codec_steps *before,
                        const struct codec_named *named, struct why *why) {
-        bool is_bare = strspn(text, " \t\r\n") >= n;
-        _cleanup_(freep) char *steps = is_bare ? strdup("text") : strndup(text, n);
         int r;
 
-        if (!steps)
-                return why_errno(why, -ENOMEM, "pipeline");
         if (codec->field.kind != FIELD_TEXT && codec->field.kind != FIELD_BYTES)
                 return why_set(why, -EINVAL,
                                "pipeline: field %s is not text: the step tokens applies to one text a sample",
                                codec->field.name);
-        r = codec_new(source, codec->idx_field, codec->group, steps, named, &codec->tokens.text, why);
+        r = before->list.n == 0
+                    ? codec_new(source, codec->idx_field, codec->group, "text", named, &codec->tokens.text, why)
+                    : codec_read(source, codec->idx_field, codec->group, before, named, &codec->tokens.text, why);
         if (r == 0 && codec->tokens.text->type != &CODEC_TEXT)
                 return why_set(why, -EINVAL,
                                "pipeline: field %s: before tokens, expected text, json(PATH) or nothing, of one text a "
@@ -69,7 +66,7 @@ static int choose_text(struct codec *codec, const struct source *source, const c
                                "own",
                                codec->field.name);
         if (r == 0 && codec->tokens.text->steps.path && !codec->tokens.text->steps.is_text)
-                r = choose_member(codec, source, steps, named, why);
+                r = choose_member(codec, source, named, why);
         if (r == 0)
                 codec->tokens.text->is_for_tokens = true;
         return r;
@@ -121,16 +118,18 @@ static int check_lengths(const struct codec_tokens *tokens, struct why *why) {
         return 0;
 }
 
-int tokens_choose(struct codec *codec, const struct source *source, const char *text, const char *at,
+int tokens_choose(struct codec *codec, const struct source *source, const struct codec_steps *steps, uint32_t idx,
                   const struct codec_named *named, struct why *why) {
+        const struct codec_steps others = { steps->grammar, { steps->list.at, idx } };
+        const struct grammar_steps own_steps = { steps->list.at + idx, steps->list.n - idx };
         static _Atomic uint64_t n_made;
         struct codec_tokens *tokens = &codec->tokens;
         _cleanup_(freep) char *own = NULL;
         const char *before;
-        int r = token_steps_parse(text, at, &tokens->steps, why);
+        int r = token_steps_read(steps->grammar, own_steps, &tokens->steps, why);
 
         if (r == 0)
-                r = choose_text(codec, source, text, (size_t)(at - text), named, why);
+                r = choose_text(codec, source, &others, named, why);
         if (r == 0 && !(named && named->tokenizers && named->tokenizers->are_elsewhere)) {
                 r = find_tokenizer(tokens, named ? named->tokenizers : NULL, why);
                 if (r == 0)

@@ -3,9 +3,9 @@
 
 #include "daemon/codec/codec_type.h"
 
-/* Makes the codec serve tokens: `text` has the step at `at`, and what stands before it makes text of the field. -EINVAL
- * with the column; what at_hand_get() gives; -ENOMEM. */
-int tokens_choose(struct codec *codec, const struct source *source, const char *text, const char *at,
+/* Makes the codec serve tokens: step `idx` says so, and what stands before it makes text of the field. -EINVAL with the
+ * column; what at_hand_get() gives; -ENOMEM. */
+int tokens_choose(struct codec *codec, const struct source *source, const struct codec_steps *steps, uint32_t idx,
                   const struct codec_named *named, struct why *why);
 
 /* Frees what tokens_choose() made. */

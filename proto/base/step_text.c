@@ -13,15 +13,6 @@ void step_text_skip_blanks(struct step_text *steps) {
         steps->at += strspn(steps->at, BLANKS);
 }
 
-int step_text_enter(struct step_text *steps) {
-        steps->at++;
-        step_text_skip_blanks(steps);
-        if (*steps->at != ')')
-                return 1;
-        steps->at++;
-        return 0;
-}
-
 int step_text_after_argument(struct step_text *steps) {
         step_text_skip_blanks(steps);
         if (*steps->at == ')') {

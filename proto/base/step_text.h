@@ -1,8 +1,7 @@
 /* proto/base/step_text.h: a text of steps while it is read: name(argument, key=value) and blanks between them.
  *
- * Pipelines (augment/recipe.h), samplers (order/making/order_text.h) and the steps of staging
- * (staging/prepare/prepare.h) have the same syntax and the same errors: the column, what was found there and what was
- * expected. Which steps there are is up to the caller. */
+ * What is not read by proto/text/grammar.h yet: the fields that a pipeline names, python(...) and views(...). Errors say
+ * the column, what was found there and what was expected. */
 #pragma once
 
 #include <stdbool.h>
@@ -25,9 +24,6 @@ void step_text_skip_blanks(struct step_text *steps) DLP_SYMBOL(step_text_skip_bl
 
 /* -EINVAL: what was found here, or that the text ends, and what was expected. */
 int step_text_refuse_here(const struct step_text *steps, const char *expected) DLP_SYMBOL(step_text_refuse_here);
-
-/* The parenthesis that opens here, and blanks: 1 if an argument follows, 0 if the text is after the other one. */
-int step_text_enter(struct step_text *steps) DLP_SYMBOL(step_text_enter);
 
 /* What follows an argument, after blanks: 1 for a comma and another argument, at which the text then is; 0 for the end
  * of the parentheses, after which it then is. -EINVAL for anything else, a comma before the end included. */

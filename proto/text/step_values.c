@@ -43,11 +43,13 @@ static void describe_list(struct printer *printer, const struct argument *argume
         const char *what = argument->is_odd ? "odd numbers" : argument->is_whole ? "whole numbers" : "numbers";
 
         if (argument->type == ARGUMENT_LIST && argument->form)
-                print(printer, "%s, %s from %g to %g", argument->form, what, argument->minimum, argument->maximum);
+                print(printer, "%s, %s", argument->form, what);
         else
-                print(printer, "%s from %g to %g%s", argument->is_whole ? "a whole number" : "a number",
-                      argument->minimum, argument->maximum,
-                      argument->type == ARGUMENT_LIST ? ", or several with \":\" between them" : "");
+                print(printer, "%s", argument->is_whole ? "a whole number" : "a number");
+        if (!isinf(argument->minimum) || !isinf(argument->maximum))
+                print(printer, " from %g to %g", argument->minimum, argument->maximum);
+        if (argument->type == ARGUMENT_LIST && !argument->form && argument->counts != 1u << 1)
+                print(printer, ", or several with \":\" between them");
 }
 
 static void values_describe_choices(struct printer *printer, const struct argument *argument) {
@@ -518,7 +520,9 @@ int values_read(const struct values_reader *reader, const struct kind *kind, con
         int r = 0;
 
         memset(ret_values, 0, n * sizeof(*ret_values));
-        if (n > 0 && kind->arguments[0].type == ARGUMENT_ANYTHING && !step->stop) {
+        if (n > 0 && kind->arguments[0].type == ARGUMENT_ANYTHING && step->stop)
+                return grammar_expect(reader->grammar, step->stop, step->expected, reader->why);
+        if (n > 0 && kind->arguments[0].type == ARGUMENT_ANYTHING) {
                 ret_values[0] = (struct value){ .is_set = true,
                                                 .is_given = true,
                                                 .text = keep(reader->store, step->inside),

@@ -12,6 +12,7 @@
 #include "daemon/plugin/plugin_scan.h"
 #include "daemon/plugin/plugin_wire.h"
 #include "daemon/plugin/scanning.h"
+#include "proto/base/cleanup.h"
 #include "tests/fuzz/input.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
@@ -252,6 +253,17 @@ static char *print(const struct plugin_step_text *steps, uint32_t n) {
         return text;
 }
 
+static int read_steps(const char *text, struct plugins *plugins,
+                      struct plugin_step_text ret_steps[PLUGIN_STEPS_A_FIELD_MAX], uint32_t *ret_n, struct why *why) {
+        _cleanup_(grammar_freep) struct grammar *grammar = NULL;
+        struct grammar_steps steps;
+
+        if (grammar_new("pipeline", text, &grammar, why) < 0 ||
+            grammar_steps(grammar, grammar_all(grammar), &steps) < 0)
+                abort();
+        return plugin_steps_read(grammar, steps, plugins, ret_steps, ret_n, why);
+}
+
 /* Any text of steps of this table. A bad default is found when a text leaves the argument out. */
 static void read_text(const struct plugin_table *table, const char *text) {
         static struct plugin_step_text steps[PLUGIN_STEPS_A_FIELD_MAX], again[PLUGIN_STEPS_A_FIELD_MAX];
@@ -262,9 +274,9 @@ static void read_text(const struct plugin_table *table, const char *text) {
 
         if (plugins_describe(table, 1, NULL, 0, &plugins) < 0)
                 abort();
-        if (plugin_steps_parse(text, text, plugins, steps, &n, &why) == 0) {
+        if (read_steps(text, plugins, steps, &n, &why) == 0) {
                 printed = print(steps, n);
-                if (plugin_steps_parse(printed, printed, plugins, again, &n_again, &why) < 0 || n_again != n)
+                if (read_steps(printed, plugins, again, &n_again, &why) < 0 || n_again != n)
                         abort();
                 reprinted = print(again, n_again);
                 if (strcmp(printed, reprinted) != 0)

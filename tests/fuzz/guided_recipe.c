@@ -76,22 +76,20 @@ static void run_sound_steps(const struct sound_recipe *recipe, uint32_t n_channe
 static char *print_sound_steps(const char *text, bool runs) {
         struct sound_recipe *recipe = NULL;
         _cleanup_(grammar_freep) struct grammar *grammar = NULL;
-        struct grammar_steps others_read;
-        struct grammar_word part;
+        struct grammar_steps all_steps;
         struct sound_input input;
         struct sound_steps steps;
         char *first, *others, *all;
-        size_t end;
 
-        if (!sound_steps_are(text) || sound_steps_parse(text, &steps, &end, NULL) < 0)
+        if (grammar_new("pipeline", text, &grammar, NULL) < 0 ||
+            grammar_steps(grammar, grammar_all(grammar), &all_steps) < 0)
+                abort();
+        if (all_steps.n == 0 || !sound_steps_are(&all_steps.at[0]) ||
+            sound_steps_read(grammar, &all_steps.at[0], &steps, NULL) < 0)
                 return NULL;
-        if (grammar_new("pipeline", text, &grammar, NULL) < 0)
-                abort();
-        part = (struct grammar_word){ grammar_all(grammar).at + end, grammar_all(grammar).n - end };
-        if (grammar_steps(grammar, part, &others_read) < 0)
-                abort();
         input = (struct sound_input){ .rate = steps.rate, .n_channels = steps.is_mono ? 1 : 2 };
-        if (sound_recipe_read(grammar, others_read, &input, &recipe, NULL) < 0)
+        if (sound_recipe_read(grammar, (struct grammar_steps){ all_steps.at + 1, all_steps.n - 1 }, &input, &recipe,
+                              NULL) < 0)
                 return NULL;
         if (runs)
                 run_sound_steps(recipe, input.n_channels);

@@ -312,7 +312,7 @@ def _(box):
             (f"image, label: {WHOLE} plugin(blocks.centered)", "label"),
             ("plugin(blocks.centered)", "samples of several shapes"),
             (f"{WHOLE} to(float32) plugin(blocks.centered)", "column 37", "blocks.centered: works on pictures of uint8"),
-            (f"{WHOLE} plugin(blocks.centered, scale=0)", 'scale="0" of centered is not allowed'),
+            (f"{WHOLE} plugin(blocks.centered, scale=0)", 'scale: "0" is not allowed'),
             (f"{WHOLE} plugin(blocks.centred)", 'did you mean "centered"'),
             (f"{WHOLE} blocks.centered(3)", "write plugin(blocks.centered)")):
         with table.row(text):

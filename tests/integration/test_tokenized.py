@@ -265,8 +265,8 @@ def _(box):
     daemon = serve(box, ["one", "two"], tokenizers=folder)
     equal(len(read(daemon, "text: tokens(org/model, truncation=none)")), 2)
     for pipeline, *words in (
-            ("text: tokens", "column 13", "expected \"(\" and the name of a tokenizer"),
-            ("text: tokens()", "the name of a tokenizer"),
+            ("text: tokens", "column 7: tokens needs its tokenizer, as in tokens(bert, max_length=512)"),
+            ("text: tokens()", "tokens needs its tokenizer"),
             ("text: tokens(../outside)", "column 14", "no part of which begins with \".\""),
             ("text: tokens(/etc/passwd)", "column 14"),
             ("text: tokens(org/../../outside)", "column 14"),
@@ -278,12 +278,12 @@ def _(box):
              "truncation=none"),
             ("text: tokens(org/model, truncation=left)", "does not say what becomes of long texts"),
             ("text: tokens(org/model, max_length=2)", "2 special tokens leave no room for the text"),
-            ("text: tokens(org/model, max_length=0)", "\"0\" is not allowed here; expected a whole number from 1"),
+            ("text: tokens(org/model, max_length=0)", "max_length: \"0\" is not allowed; expected a whole number from 1"),
             ("text: tokens(org/model, max_length=8, stride=6, window=random)", "a window has 6 tokens of the text, stride must be less"),
             ("text: tokens(org/model, max_length=8, stride=6)", "is for window=random"),
             ("text: tokens(org/model, truncation=none, window=random)", "needs truncation=right or left"),
             ("text: tokens(org/model, truncation=middle)", "expected right, left or none"),
-            ("text: tokens(org/model, speed=1)", "has no argument \"speed\"; it has max_length,"),
+            ("text: tokens(org/model, speed=1)", "has no argument \"speed\"; it has tokenizer, max_length,"),
             ("text: tokens(org/model, max_length=8) to(float32)", "expected to(int32), to(int64)"),
             ("text: tokens(org/model, max_length=8, digest=0123456789abcdef)", "the file has changed"),
             ("label: tokens(org/model, max_length=8)", "field label is not text")):

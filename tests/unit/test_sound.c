@@ -376,8 +376,9 @@ START_TEST(a_step_that_makes_no_sense_is_refused) {
                 const char *steps, *said;
         } rows[] = {
                 { "audio(seconds=3)", "needs rate" },
-                { "audio(rate=0)", "column 12: \"0\" is not allowed here; expected a whole number" },
-                { "audio(rate=16000, rate=8000)", "column 19" },
+                { "audio(rate=0)",
+                  "column 12: rate: \"0\" is not allowed; expected N, whole numbers from 1000 to 192000" },
+                { "audio(rate=16000, rate=8000)", "column 24: rate of audio is given twice" },
                 { "audio(crop=center)", "needs seconds" },
                 { "audio(rate=16000, seconds=1, crop=end)", "random, center or start" },
                 { "audio(dtype=float64)", "float32 or int16" },

@@ -150,6 +150,10 @@ uint32_t recipe_word_views(const char *word, size_t n) {
         return type ? type->n_views : 0;
 }
 
+bool recipe_has(struct grammar_word name) {
+        return name.n > 0 && (step_find(name) || names_texts(name));
+}
+
 bool recipe_begins(const char *text) {
         _cleanup_(grammar_freep) struct grammar *grammar = NULL;
         struct grammar_steps steps;
@@ -157,5 +161,5 @@ bool recipe_begins(const char *text) {
         if (grammar_new("pipeline", text, &grammar, NULL) < 0 ||
             grammar_steps(grammar, grammar_all(grammar), &steps) < 0)
                 return false;
-        return steps.n > 0 && steps.at[0].name.n > 0 && (step_find(steps.at[0].name) || names_texts(steps.at[0].name));
+        return steps.n > 0 && recipe_has(steps.at[0].name);
 }

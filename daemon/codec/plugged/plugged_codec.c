@@ -13,14 +13,10 @@
 /* ---- making --------------------------------------------------------------------------------------------------------
  */
 
-static int new_before(struct codec *codec, const struct source *source, const char *text, size_t n,
+static int new_before(struct codec *codec, const struct source *source, const struct codec_steps *before,
                       const struct codec_named *named, struct why *why) {
-        _cleanup_(freep) char *steps = strndup(text, n);
-
-        if (!steps)
-                return why_errno(why, -ENOMEM, "pipeline");
-        return codec_new(source, codec->idx_field, codec->group, steps[strspn(steps, " \t\r\n")] ? steps : NULL, named,
-                         &codec->plugged.before, why);
+        return codec_read(source, codec->idx_field, codec->group, before->list.n > 0 ? before : NULL, named,
+                          &codec->plugged.before, why);
 }
 
 static int plugged_codec_settle(struct codec *codec, const struct source *source, const struct plugin_step_text *steps,
@@ -66,18 +62,20 @@ static int plugged_codec_print(struct codec *codec, const struct plugin_step_tex
         return 0;
 }
 
-/* The steps begin at `at`; what is before makes their input. */
-static int choose_steps(struct codec *codec, const struct source *source, const char *text, const char *at,
+/* The steps begin with number `idx`; what is before makes their input. */
+static int choose_steps(struct codec *codec, const struct source *source, const struct codec_steps *said, uint32_t idx,
                         const struct codec_named *named, struct why *why) {
         _cleanup_(freep) struct plugin_step_text *steps = calloc(PLUGIN_STEPS_A_FIELD_MAX, sizeof(*steps));
+        const struct codec_steps before = { said->grammar, { said->list.at, idx } };
+        const struct grammar_steps own = { said->list.at + idx, said->list.n - idx };
         uint32_t n = 0;
         int r;
 
         if (!steps)
                 return why_errno(why, -ENOMEM, "pipeline");
-        r = plugin_steps_parse(text, at, named ? named->plugins : NULL, steps, &n, why);
+        r = plugin_steps_read(said->grammar, own, named ? named->plugins : NULL, steps, &n, why);
         if (r == 0)
-                r = new_before(codec, source, text, (size_t)(at - text), named, why);
+                r = new_before(codec, source, &before, named, why);
         if (r == 0)
                 r = plugged_codec_settle(codec, source, steps, n, why);
         if (r == 0)
@@ -86,22 +84,23 @@ static int choose_steps(struct codec *codec, const struct source *source, const 
         return r;
 }
 
-int plugged_choose(struct codec *codec, const struct source *source, const char *text, const char *at,
+int plugged_choose(struct codec *codec, const struct source *source, const struct codec_steps *steps, uint32_t idx,
                    const struct codec_named *named, struct why *why) {
         struct plugin_step_text first = { 0 };
-        const char *after, *next;
+        uint32_t next = idx + 1;
         int r;
 
-        if (strspn(text, " \t\r\n") < (size_t)(at - text))
-                return choose_steps(codec, source, text, at, named, why);
-        r = plugin_step_parse(text, at, named ? named->plugins : NULL, &first, &after, why);
+        if (idx > 0)
+                return choose_steps(codec, source, steps, idx, named, why);
+        r = plugin_step_read(steps->grammar, &steps->list.at[0], named ? named->plugins : NULL, &first, why);
         if (r < 0)
                 return r;
         if (plugin_table(first.plugin)->steps[first.idx_step].kind != PLUGIN_CODEC)
-                return choose_steps(codec, source, text, at, named, why);
-        next = plugin_steps_find(text, (size_t)(after - text));
-        return next ? choose_steps(codec, source, text, next, named, why)
-                    : unpacked_choose(codec, &first, text, (size_t)(after - text), why);
+                return choose_steps(codec, source, steps, idx, named, why);
+        while (next < steps->list.n && !plugin_steps_are(&steps->list.at[next]))
+                next++;
+        return next < steps->list.n ? choose_steps(codec, source, steps, next, named, why)
+                                    : unpacked_choose(codec, &first, steps, why);
 }
 
 void plugged_fini(struct codec *codec) {

@@ -8,8 +8,8 @@
 
 #include "daemon/codec/codec_type.h"
 
-/* `at` is where the first plugin(...) of the text begins. -EINVAL with the column; -ENOMEM. */
-int plugged_choose(struct codec *codec, const struct source *source, const char *text, const char *at,
+/* Step `idx` is the first plugin(...). -EINVAL with the column; -ENOMEM. */
+int plugged_choose(struct codec *codec, const struct source *source, const struct codec_steps *steps, uint32_t idx,
                    const struct codec_named *named, struct why *why);
 
 void plugged_fini(struct codec *codec);

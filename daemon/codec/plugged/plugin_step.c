@@ -7,119 +7,93 @@
 #include <string.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/nearest.h"
-#include "proto/base/step_text.h"
-#include "proto/base/typed.h"
+#include "proto/text/kinds.h"
+#include "proto/text/step_values.h"
 
 #define NAME      "plugin"
 #define EXAMPLE   NAME "(blocks.mosaic, size=8)"
 #define WHOLE_MAX 9007199254740992.0 /* 2^53 */
 
-const char *plugin_steps_find(const char *text, size_t begin) {
-        struct step_word word = { .end = begin };
-        size_t end = strlen(text);
-
-        while (step_text_next_word(text, word.end, end, &word))
-                if (word_is(text + word.begin, word.n, NAME))
-                        return text + word.begin;
-        return NULL;
+bool plugin_steps_are(const struct grammar_step *step) {
+        return grammar_is(step->name, NAME);
 }
 
-int plugin_steps_check_bare(const char *text, const struct plugins *plugins, struct why *why) {
-        struct step_word word = { .end = 0 }, last = { 0 };
-        size_t end = strlen(text), n_step;
+int plugin_steps_check_bare(const struct grammar *grammar, struct grammar_steps steps, const struct plugins *plugins,
+                            struct why *why) {
+        for (uint32_t i = 0; i < steps.n; i++) {
+                struct grammar_word name = steps.at[i].name, plugin = name;
+                const char *dot = name.n > 0 ? memchr(name.at, '.', name.n) : NULL;
 
-        while (step_text_next_word(text, word.end, end, &word))
-                last = word;
-        n_step = text[word.begin] == '.' ? word_length(text + word.begin + 1) : 0;
-        for (size_t i = 0; i < plugins_count(plugins) && n_step > 0 && last.begin + last.n == word.begin; i++)
-                if (word_is(text + last.begin, last.n, plugin_name(plugins_at(plugins, i))))
-                        return why_set(why, -EINVAL,
-                                       "pipeline, column %zu: %.*s is a step of a plug-in: write plugin(%.*s)",
-                                       last.begin + 1, (int)(last.n + 1 + n_step), text + last.begin,
-                                       (int)(last.n + 1 + n_step), text + last.begin);
+                plugin.n = dot ? (size_t)(dot - name.at) : 0;
+                for (size_t k = 0; k < plugins_count(plugins) && plugin.n > 0 && plugin.n + 1 < name.n; k++)
+                        if (grammar_is(plugin, plugin_name(plugins_at(plugins, k))))
+                                return grammar_refuse(grammar, name.at, why,
+                                                      "%.*s is a step of a plug-in: write plugin(%.*s)",
+                                                      grammar_shown(name), name.at, grammar_shown(name), name.at);
+        }
         return 0;
 }
 
-/* ---- values --------------------------------------------------------------------------------------------------------
- */
+/* ---- arguments ------------------------------------------------------------------------------------------------- */
 
-/* One value of an argument: of the text, or its default. */
-struct reading {
-        struct step_text *reader;
-        const struct plugin_step_text *step;
-        const struct plugin_argument *argument;
+static const struct plugin_step *table_of(const struct plugin_step_text *step) {
+        return &plugin_table(step->plugin)->steps[step->idx_step];
+}
+
+/* What a plug-in says of a step as a kind of ours. Its first argument is the step's own name. */
+struct told {
+        struct kind kind;
+        struct argument arguments[DLPLUGIN_ARGUMENTS_MAX + 2];
+        const char *choices[DLPLUGIN_ARGUMENTS_MAX][DLPLUGIN_TEXT_MAX / 2];
+        char words[DLPLUGIN_ARGUMENTS_MAX][DLPLUGIN_TEXT_MAX];
 };
 
-static size_t plugin_step_value_length(const char *text) {
-        return strcspn(text, ",) \t\r\n");
+/* Cuts the words of a choice, which have blanks between them. */
+static uint32_t cut_choices(const char *text, char *words, const char **ret_choices) {
+        uint32_t n = 0;
+
+        strcpy(words, text);
+        for (char *rest = words, *word; (word = strsep(&rest, " "));)
+                if (*word)
+                        ret_choices[n++] = word;
+        return n;
 }
 
-static int plugin_step_refuse_value(const struct reading *reading, size_t n, const char *expected) {
-        return why_set(reading->reader->why, -EINVAL, "%s, column %zu: %s=\"%.*s\" of %s is not allowed; expected %s",
-                       reading->reader->what, step_text_column(reading->reader, reading->reader->at),
-                       reading->argument->name, word_shown(n), reading->reader->at,
-                       plugin_table(reading->step->plugin)->steps[reading->step->idx_step].name, expected);
-}
+static void tell(const struct plugin_step *table, struct told *told) {
+        told->arguments[0] = (struct argument){ ARGUMENT_NAME, "step" };
+        for (uint32_t i = 0; i < table->n_arguments; i++) {
+                const struct plugin_argument *from = &table->arguments[i];
+                struct argument *argument = &told->arguments[i + 1];
+                bool is_whole = from->kind == DLPLUGIN_WHOLE;
 
-static int plugin_step_read_number(const struct reading *reading, const char *value, size_t n, double *ret_number) {
-        const struct plugin_argument *argument = reading->argument;
-        bool is_whole = argument->kind == DLPLUGIN_WHOLE,
-             is_open = isinf(argument->minimum) && isinf(argument->maximum);
-        char expected[128], *after;
-        double number = NAN;
-
-        snprintf(expected, sizeof(expected), is_open ? "a %s" : "a %s from %.17g to %.17g",
-                 is_whole ? "whole number" : "number", argument->minimum, argument->maximum);
-        if (n > 0 && strspn(value, "0123456789+-.eE") >= n) {
-                number = strtod(value, &after);
-                if (after != value + n)
-                        number = NAN;
-        }
-        if (!isfinite(number) || number < argument->minimum || number > argument->maximum ||
-            (is_whole && (number != trunc(number) || fabs(number) > WHOLE_MAX)))
-                return plugin_step_refuse_value(reading, n, expected);
-        *ret_number = number;
-        return 0;
-}
-
-/* A choice is one of words with blanks between them. Exact names come first. */
-static int plugin_step_read_choice(const struct reading *reading, const char *value, size_t n, double *ret_idx,
-                                   char *ret_word) {
-        char expected[DLPLUGIN_TEXT_MAX + 64];
-        struct nearest nearest;
-
-        for (unsigned pass = 0; pass < 2; pass++) {
-                const char *word = reading->argument->choices;
-
-                for (unsigned i = 0; *(word += strspn(word, " ")); i++) {
-                        size_t n_word = strcspn(word, " ");
-                        char name[DLPLUGIN_TEXT_MAX];
-
-                        snprintf(name, sizeof(name), "%.*s", (int)n_word, word);
-                        if (pass == 0 ? word_is(value, n, name) : typed_is(value, n, name)) {
-                                *ret_idx = i;
-                                strcpy(ret_word, name);
-                                return 0;
-                        }
-                        word += n_word;
+                *argument = (struct argument){
+                        .type = from->kind == DLPLUGIN_CHOICE ? ARGUMENT_CHOICE
+                                : from->kind == DLPLUGIN_TEXT ? ARGUMENT_NAME
+                                                              : ARGUMENT_LIST,
+                        .name = from->name,
+                        .by_default = from->must_be_given ? NULL : from->by_default,
+                        .minimum = is_whole ? fmax(from->minimum, -WHOLE_MAX) : from->minimum,
+                        .maximum = is_whole ? fmin(from->maximum, WHOLE_MAX) : from->maximum,
+                        .counts = 1u << 1,
+                        .is_whole = is_whole,
+                };
+                if (from->kind == DLPLUGIN_CHOICE) {
+                        argument->n_choices = cut_choices(from->choices, told->words[i], told->choices[i]);
+                        argument->choices = told->choices[i];
+                } else if (from->kind == DLPLUGIN_TEXT) {
+                        argument->form = "letters, digits, \"_\", \"-\" and \".\"";
                 }
         }
-        snprintf(expected, sizeof(expected), "one of %s%s", reading->argument->choices,
-                 nearest_in(&nearest, value, n, reading->argument->choices));
-        return plugin_step_refuse_value(reading, n, expected);
+        told->kind = (struct kind){ .name = table->name, .example = EXAMPLE, .arguments = told->arguments };
 }
 
-static int plugin_step_read_word(const struct reading *reading, const char *value, size_t n,
-                                 char ret_word[DLPLUGIN_TEXT_MAX]) {
+static bool is_plugin_word(const char *text) {
+        size_t n = strlen(text);
+
         for (size_t i = 0; i < n; i++)
-                if (!isalnum((unsigned char)value[i]) && !strchr("_-.", value[i]))
-                        return plugin_step_refuse_value(reading, n, "letters, digits, \"_\", \"-\" and \".\"");
-        if (n == 0 || n >= DLPLUGIN_TEXT_MAX)
-                return plugin_step_refuse_value(reading, n, "a word that is not too long");
-        memcpy(ret_word, value, n);
-        ret_word[n] = '\0';
-        return 0;
+                if (!isalnum((unsigned char)text[i]) && !strchr("_-.", text[i]))
+                        return false;
+        return n > 0 && n < DLPLUGIN_TEXT_MAX;
 }
 
 /* The shortest text that gives the same number. */
@@ -131,174 +105,98 @@ static void plugin_step_print_number(double number, char text[DLPLUGIN_TEXT_MAX]
         }
 }
 
-/* `value` is in the text, or the default. Its normal spelling is what the plug-in gets as text. */
-static int plugin_step_take_value(const struct reading *reading, const char *value, size_t n,
-                                  struct plugin_step_text *step, uint32_t idx) {
+/* Its normal spelling is what the plug-in gets as text. */
+static int keep_value(const struct values_reader *reader, const struct argument *argument, const struct value *value,
+                      struct plugin_step_text *step, uint32_t idx) {
         double number = 0;
         char text[DLPLUGIN_TEXT_MAX] = "";
-        int r;
 
-        switch (reading->argument->kind) {
-        case DLPLUGIN_CHOICE:
-                r = plugin_step_read_choice(reading, value, n, &number, text);
-                break;
-        case DLPLUGIN_TEXT:
-                r = plugin_step_read_word(reading, value, n, text);
-                break;
-        default:
-                r = plugin_step_read_number(reading, value, n, &number);
-                if (r == 0)
-                        plugin_step_print_number(number, text);
+        if (argument->type == ARGUMENT_LIST) {
+                number = value->list[0];
+                plugin_step_print_number(number, text);
+        } else if (argument->type == ARGUMENT_CHOICE) {
+                number = value->choice;
+                strcpy(text, argument->choices[value->choice]);
+        } else if (is_plugin_word(value->text)) {
+                strcpy(text, value->text);
+        } else if (value->is_given) {
+                return grammar_refuse(reader->grammar, value->written.at, reader->why,
+                                      "%s: \"%.*s\" is not allowed; expected %s", argument->name,
+                                      grammar_shown(value->written), value->written.at, argument->form);
+        } else {
+                return why_set(reader->why, -EINVAL,
+                               "the plug-in %s has a default for %s of %s that it does not allow "
+                               "itself: \"%s\"",
+                               plugin_name(step->plugin), argument->name, table_of(step)->name, value->text);
         }
-        if (r < 0)
-                return r;
         step->values.values[idx].number = number;
         strcpy(step->values.values[idx].text, text);
         return 0;
 }
 
-/* ---- arguments -----------------------------------------------------------------------------------------------------
- */
+static int plugin_step_read_values(struct grammar *grammar, const struct grammar_step *written,
+                                   struct plugin_step_text *step, struct why *why) {
+        static const struct kind *const NONE[] = { NULL };
+        static const struct kind_family PLUGIN_STEPS = { .noun = "step of a plug-in", .kinds = NONE };
+        _Alignas(8) uint8_t memory[VALUE_STORE_BYTES(DLP_PIPELINE_MAX, 1) + DLPLUGIN_ARGUMENTS_MAX * DLPLUGIN_TEXT_MAX];
+        struct value_store store = { memory, sizeof(memory) };
+        const struct values_reader reader = { &PLUGIN_STEPS, grammar, &store, why };
+        struct value values[DLPLUGIN_ARGUMENTS_MAX + 1];
+        _cleanup_(freep) struct told *told = calloc(1, sizeof(*told));
+        int r;
 
-static const struct plugin_step *table_of(const struct plugin_step_text *step) {
-        return &plugin_table(step->plugin)->steps[step->idx_step];
-}
-
-static int plugin_step_refuse_key(const struct step_text *reader, const struct plugin_step *table, size_t n) {
-        struct nearest nearest;
-        char names[DLPLUGIN_ARGUMENTS_MAX * (DLPLUGIN_NAME_MAX + 2)] = "";
-
-        nearest_begin(&nearest, reader->at, n);
-        for (uint32_t i = 0; i < table->n_arguments; i++) {
-                nearest_offer(&nearest, table->arguments[i].name);
-                snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s", i ? ", " : "",
-                         table->arguments[i].name);
-        }
-        return why_set(reader->why, -EINVAL, "%s, column %zu: %s has no argument \"%.*s\"%s; it has %s", reader->what,
-                       step_text_column(reader, reader->at), table->name, word_shown(n), reader->at,
-                       nearest_hint(&nearest), names[0] ? names : "none");
-}
-
-/* Which argument comes next: the one that is named, else the first. Moves over "name =". */
-static int find_argument(struct step_text *reader, const struct plugin_step *table, unsigned *seen, bool *was_named,
-                         uint32_t *ret_idx) {
-        size_t n = word_length(reader->at), n_blanks = strspn(reader->at + n, " \t\r\n");
-        bool is_named = n > 0 && reader->at[n + n_blanks] == '=';
-        uint32_t i = 0;
-
-        while (i < table->n_arguments &&
-               (is_named ? !word_is(reader->at, n, table->arguments[i].name) : (*seen & 1u << i) > 0))
-                i++;
-        if (is_named && i == table->n_arguments)
-                return plugin_step_refuse_key(reader, table, n);
-        if (i == table->n_arguments)
-                return step_text_refuse_here(reader, "\")\": the step has no further arguments");
-        if (*seen & 1u << i)
-                return step_text_refuse_here(reader, "each argument once");
-        if (!is_named && *was_named)
-                return step_text_refuse_here(reader, "NAME=VALUE, as the argument before it");
-        if (is_named)
-                reader->at += n + n_blanks + 1;
-        step_text_skip_blanks(reader);
-        *was_named |= is_named;
-        *seen |= 1u << i;
-        *ret_idx = i;
-        return 0;
-}
-
-static int plugin_step_read_argument(struct step_text *reader, struct plugin_step_text *step, unsigned *seen,
-                                     bool *was_named) {
-        const struct plugin_step *table = table_of(step);
-        uint32_t idx = 0;
-        int r = find_argument(reader, table, seen, was_named, &idx);
-        struct reading reading = { reader, step, &table->arguments[idx] };
-        size_t n = plugin_step_value_length(reader->at);
-
-        if (r == 0)
-                r = plugin_step_take_value(&reading, reader->at, n, step, idx);
-        if (r == 0)
-                reader->at += n;
+        if (!told)
+                return why_errno(why, -ENOMEM, "pipeline");
+        tell(table_of(step), told);
+        r = values_read(&reader, &told->kind, written, values);
+        for (uint32_t i = 0; i < table_of(step)->n_arguments && r == 0; i++)
+                r = keep_value(&reader, &told->arguments[i + 1], &values[i + 1], step, i);
         return r;
 }
 
-static int plugin_step_fill_in(struct step_text *reader, struct plugin_step_text *step, unsigned seen) {
-        const struct plugin_step *table = table_of(step);
+/* Letters, digits and underscores: no path. */
+static size_t plain_length(const char *at, size_t n) {
+        size_t n_plain = 0;
 
-        for (uint32_t i = 0; i < table->n_arguments; i++) {
-                const struct plugin_argument *argument = &table->arguments[i];
-                struct reading reading = { reader, step, argument };
-                int r;
-
-                if (seen & 1u << i)
-                        continue;
-                if (argument->must_be_given)
-                        return why_set(reader->why, -EINVAL, "%s, column %zu: %s needs %s=", reader->what, step->column,
-                                       table->name, argument->name);
-                r = plugin_step_take_value(&reading, argument->by_default, strlen(argument->by_default), step, i);
-                if (r < 0)
-                        return why_set(reader->why, -EINVAL,
-                                       "%s, column %zu: the plug-in %s has a default for %s of %s that it does not "
-                                       "allow itself: \"%s\"",
-                                       reader->what, step->column, plugin_name(step->plugin), argument->name,
-                                       table->name, argument->by_default);
-        }
-        return 0;
+        while (n_plain < n && (isalnum((unsigned char)at[n_plain]) || at[n_plain] == '_'))
+                n_plain++;
+        return n_plain;
 }
 
-/* ---- steps ---------------------------------------------------------------------------------------------------------
- */
+/* ---- steps ----------------------------------------------------------------------------------------------------- */
 
-/* "blocks.mosaic" */
-static int plugin_step_read_name(struct step_text *reader, struct plugins *plugins, struct plugin_step_text *step) {
-        size_t n_plugin = word_length(reader->at), n_step;
+int plugin_step_read(struct grammar *grammar, const struct grammar_step *written, struct plugins *plugins,
+                     struct plugin_step_text *ret_step, struct why *why) {
+        struct grammar_word name = written->n_arguments > 0 ? written->arguments[0].value
+                                                            : (struct grammar_word){ written->inside.at, 0 };
+        size_t n_plugin = plain_length(name.at, name.n), n_step = 0;
+        struct plugin_step_text step = { 0 };
         struct why what;
         int r;
 
-        step->column = step_text_column(reader, reader->at);
-        if (n_plugin == 0)
-                return step_text_refuse_here(reader, "the names of a plug-in and its step, as in " EXAMPLE);
-        r = plugins_find(plugins, reader->at, n_plugin, &step->plugin, &what);
+        if (!written->has_parentheses)
+                return grammar_expect(grammar, written->name.at + written->name.n,
+                                      "\"(\" and a step of a plug-in, as in " EXAMPLE, why);
+        if (n_plugin == 0 || written->arguments[0].key.n > 0)
+                return grammar_expect(grammar, name.at, "the names of a plug-in and its step, as in " EXAMPLE, why);
+        step.column = grammar_column(grammar, name.at);
+        r = plugins_find(plugins, name.at, n_plugin, &step.plugin, &what);
         if (r < 0)
-                return why_set(reader->why, r, "%s, column %zu: %s", reader->what, step->column, what.text);
-        reader->at += n_plugin;
-        if (*reader->at != '.')
-                return step_text_refuse_here(reader, "\".\" and the name of one of its steps, as in " EXAMPLE);
-        reader->at++;
-        n_step = word_length(reader->at);
-        r = plugin_find_step(step->plugin, reader->at, n_step, &step->idx_step, &what);
+                return grammar_refuse(grammar, name.at, why, "%s", what.text), r;
+        if (n_plugin == name.n || name.at[n_plugin] != '.')
+                return grammar_expect(grammar, name.at + n_plugin,
+                                      "\".\" and the name of one of its steps, as in " EXAMPLE, why);
+        n_plugin++;
+        n_step = plain_length(name.at + n_plugin, name.n - n_plugin);
+        r = plugin_find_step(step.plugin, name.at + n_plugin, n_step, &step.idx_step, &what);
         if (r < 0)
-                return why_set(reader->why, r, "%s, column %zu: %s", reader->what, step_text_column(reader, reader->at),
-                               what.text);
-        reader->at += n_step;
-        return 0;
-}
-
-static int plugin_step_read_step(struct step_text *reader, struct plugins *plugins, struct plugin_step_text *step) {
-        bool was_named = false;
-        unsigned seen = 0;
-        int r;
-
-        reader->at += strlen(NAME);
-        step_text_skip_blanks(reader);
-        if (*reader->at != '(')
-                return step_text_refuse_here(reader, "\"(\" and a step of a plug-in, as in " EXAMPLE);
-        reader->at++;
-        step_text_skip_blanks(reader);
-        r = plugin_step_read_name(reader, plugins, step);
-        for (;;) {
-                if (r < 0)
-                        return r;
-                step_text_skip_blanks(reader);
-                if (*reader->at == ')')
-                        break;
-                if (*reader->at != ',')
-                        return step_text_refuse_here(reader, "\",\" or \")\"");
-                reader->at++;
-                step_text_skip_blanks(reader);
-                r = plugin_step_read_argument(reader, step, &seen, &was_named);
-        }
-        reader->at++;
-        return plugin_step_fill_in(reader, step, seen);
+                return grammar_refuse(grammar, name.at + n_plugin, why, "%s", what.text);
+        if (n_plugin + n_step < name.n)
+                return grammar_expect(grammar, name.at + n_plugin + n_step, "\",\" or \")\"", why);
+        r = plugin_step_read_values(grammar, written, &step, why);
+        if (r == 0)
+                *ret_step = step;
+        return r;
 }
 
 static int plugin_step_refuse_format(const struct plugin_step_text *step, struct why *why) {
@@ -311,33 +209,26 @@ static int plugin_step_refuse_format(const struct plugin_step_text *step, struct
 
 int plugin_format_parse(const char *text, struct plugins *plugins, struct plugin_step_text *ret_format,
                         struct why *why) {
-        struct step_text reader = { .what = "format", .text = text, .at = text, .why = why };
+        _cleanup_(grammar_freep) struct grammar *grammar = NULL;
         struct plugin_step_text format = { 0 };
-        int r = plugin_step_read_step(&reader, plugins, &format);
+        struct grammar_steps steps;
+        int r = grammar_new("format", text, &grammar, why);
 
+        if (r == 0 && grammar_steps(grammar, grammar_all(grammar), &steps) < 0)
+                r = why_errno(why, -ENOMEM, "format");
         if (r < 0)
                 return r;
-        if (*reader.at)
-                return step_text_refuse_here(&reader, "the end: a dataset has one format");
+        if (steps.n == 0)
+                return grammar_expect(grammar, grammar_all(grammar).at, EXAMPLE, why);
+        r = plugin_step_read(grammar, &steps.at[0], plugins, &format, why);
+        if (r < 0)
+                return r;
+        if (steps.n > 1)
+                return grammar_expect(grammar, steps.at[1].name.at, "the end: a dataset has one format", why);
         if (table_of(&format)->kind != PLUGIN_FORMAT)
                 return why_set(why, -EINVAL, "format, column %zu: %s.%s is %s, which a pipeline names", format.column,
                                plugin_name(format.plugin), table_of(&format)->name, table_kind(table_of(&format)));
         *ret_format = format;
-        return 0;
-}
-
-int plugin_step_parse(const char *text, const char *at, struct plugins *plugins, struct plugin_step_text *ret_step,
-                      const char **ret_after, struct why *why) {
-        struct step_text reader = { .what = "pipeline", .text = text, .at = at, .why = why };
-        struct plugin_step_text step = { 0 };
-        int r = plugin_step_read_step(&reader, plugins, &step);
-
-        if (r == 0 && table_of(&step)->kind == PLUGIN_FORMAT)
-                r = plugin_step_refuse_format(&step, why);
-        if (r < 0)
-                return r;
-        *ret_step = step;
-        *ret_after = reader.at;
         return 0;
 }
 
@@ -357,43 +248,40 @@ static int refuse_collation(const struct plugin_step_text *step, struct why *why
 
 bool plugin_collation_take(const char *text, size_t begin, size_t end, struct plugins *plugins,
                            struct plugin_step_text *ret_collation, size_t *ret_steps_end) {
-        struct step_word word = { .end = begin }, last = { 0 };
+        _cleanup_(grammar_freep) struct grammar *grammar = NULL;
         struct plugin_step_text collation = { 0 };
-        struct why ignored;
-        struct step_text reader = { .what = "pipeline", .text = text, .why = &ignored };
+        const struct grammar_step *last;
+        struct grammar_steps steps;
 
-        while (step_text_next_word(text, word.end, end, &word))
-                last = word;
-        if (!word_is(text + last.begin, last.n, NAME))
+        if (grammar_new("pipeline", text, &grammar, NULL) < 0 ||
+            grammar_steps(grammar, (struct grammar_word){ grammar_all(grammar).at + begin, end - begin }, &steps) < 0 ||
+            steps.n == 0)
                 return false;
-        reader.at = text + last.begin;
-        if (plugin_step_read_step(&reader, plugins, &collation) < 0 || table_of(&collation)->kind != PLUGIN_COLLATION)
-                return false;
-        step_text_skip_blanks(&reader);
-        if (reader.at != text + end)
+        last = &steps.at[steps.n - 1];
+        if (!plugin_steps_are(last) || last->stop || plugin_step_read(grammar, last, plugins, &collation, NULL) < 0 ||
+            table_of(&collation)->kind != PLUGIN_COLLATION)
                 return false;
         *ret_collation = collation;
-        *ret_steps_end = last.begin;
+        *ret_steps_end = (size_t)(last->name.at - grammar_all(grammar).at);
         return true;
 }
 
-int plugin_steps_parse(const char *text, const char *at, struct plugins *plugins,
-                       struct plugin_step_text ret_steps[PLUGIN_STEPS_A_FIELD_MAX], uint32_t *ret_n, struct why *why) {
-        struct step_text reader = { .what = "pipeline", .text = text, .at = at, .why = why };
-        uint32_t n = 0;
-
-        while (*reader.at) {
+int plugin_steps_read(struct grammar *grammar, struct grammar_steps steps, struct plugins *plugins,
+                      struct plugin_step_text ret_steps[PLUGIN_STEPS_A_FIELD_MAX], uint32_t *ret_n, struct why *why) {
+        for (uint32_t n = 0; n < steps.n; n++) {
+                const struct grammar_step *written = &steps.at[n];
                 struct plugin_step_text step = { 0 };
                 int r;
 
-                if (!word_is(reader.at, word_length(reader.at), NAME))
-                        return step_text_refuse_here(&reader,
-                                                     "another " NAME "(...), how samples become a batch, or the end: "
-                                                     "steps of the daemon stand before those of plug-ins");
+                if (!plugin_steps_are(written))
+                        return grammar_expect(grammar, written->name.at,
+                                              "another " NAME "(...), how samples become a batch, or the end: steps of "
+                                              "the daemon stand before those of plug-ins",
+                                              why);
                 if (n == PLUGIN_STEPS_A_FIELD_MAX)
-                        return why_set(why, -EINVAL, "pipeline, column %zu: a field has up to %u steps of plug-ins",
-                                       step_text_column(&reader, reader.at), PLUGIN_STEPS_A_FIELD_MAX);
-                r = plugin_step_read_step(&reader, plugins, &step);
+                        return grammar_refuse(grammar, written->name.at, why, "a field has up to %u steps of plug-ins",
+                                              PLUGIN_STEPS_A_FIELD_MAX);
+                r = plugin_step_read(grammar, written, plugins, &step, why);
                 if (r == 0 && table_of(&step)->kind == PLUGIN_CODEC)
                         r = refuse_codec(&step, why);
                 if (r == 0 && table_of(&step)->kind == PLUGIN_FORMAT)
@@ -402,10 +290,9 @@ int plugin_steps_parse(const char *text, const char *at, struct plugins *plugins
                         r = refuse_collation(&step, why);
                 if (r < 0)
                         return r;
-                ret_steps[n++] = step;
-                step_text_skip_blanks(&reader);
+                ret_steps[n] = step;
         }
-        *ret_n = n;
+        *ret_n = steps.n;
         return 0;
 }
 

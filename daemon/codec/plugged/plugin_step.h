@@ -13,6 +13,7 @@
 
 #include "daemon/plugin/plugins.h"
 #include "proto/base/why.h"
+#include "proto/text/grammar.h"
 
 #define PLUGIN_STEPS_A_FIELD_MAX 8u
 
@@ -23,21 +24,22 @@ struct plugin_step_text {
         size_t column; /* of its name, for messages */
 };
 
-/* Where the first one after text[begin] begins; NULL: there is none. */
-const char *plugin_steps_find(const char *text, size_t begin);
+/* Is it one? */
+bool plugin_steps_are(const struct grammar_step *step);
 
 /* Does the text name a step of a plug-in as if it were one of ours, "blocks.mosaic(8)"? -EINVAL: it does, and `why`
  * says what to write. */
-int plugin_steps_check_bare(const char *text, const struct plugins *plugins, struct why *why);
+int plugin_steps_check_bare(const struct grammar *grammar, struct grammar_steps steps, const struct plugins *plugins,
+                            struct why *why);
 
-/* Reads one, and says where it ends; it may be a codec, or a collation. Errors as below. */
-int plugin_step_parse(const char *text, const char *at, struct plugins *plugins, struct plugin_step_text *ret_step,
-                      const char **ret_after, struct why *why);
+/* Reads one; it may be a codec, or a collation. Errors as below. */
+int plugin_step_read(struct grammar *grammar, const struct grammar_step *written, struct plugins *plugins,
+                     struct plugin_step_text *ret_step, struct why *why);
 
-/* Reads all of them, from `at` to the end of the text. -EINVAL: the column and what was expected, or the plug-in's own
- * reason. `plugins` NULL: there are none. */
-int plugin_steps_parse(const char *text, const char *at, struct plugins *plugins,
-                       struct plugin_step_text ret_steps[PLUGIN_STEPS_A_FIELD_MAX], uint32_t *ret_n, struct why *why);
+/* Reads all of them. -EINVAL: the column and what was expected, or the plug-in's own reason. `plugins` NULL: there are
+ * none. */
+int plugin_steps_read(struct grammar *grammar, struct grammar_steps steps, struct plugins *plugins,
+                      struct plugin_step_text ret_steps[PLUGIN_STEPS_A_FIELD_MAX], uint32_t *ret_n, struct why *why);
 
 /* Reads the one that is a dataset's format, "plugin(blocks.album)". Errors as above. */
 int plugin_format_parse(const char *text, struct plugins *plugins, struct plugin_step_text *ret_format,

@@ -19,8 +19,9 @@ static int unpacked_refuse(const struct codec *codec, size_t column, const char 
         return why_set(why, -EINVAL, "pipeline, column %zu: plugin: field %s %s", column, codec->field.name, what);
 }
 
-static int read_recipe(struct codec *codec, const char *rest, size_t column, struct why *why) {
-        int r = recipe_parse(rest[strspn(rest, " \t\r\n")] ? rest : "decode", &codec->recipe, why);
+static int read_recipe(struct codec *codec, const struct codec_steps *rest, size_t column, struct why *why) {
+        int r = rest->list.n > 0 ? recipe_read(rest->grammar, rest->list, NULL, &codec->recipe, why)
+                                 : recipe_parse("decode", &codec->recipe, why);
 
         if (r < 0)
                 return r;
@@ -51,17 +52,14 @@ static int unpacked_print(struct codec *codec, const struct plugin_step_text *co
         return 0;
 }
 
-int unpacked_choose(struct codec *codec, const struct plugin_step_text *codec_step, const char *text, size_t after,
+int unpacked_choose(struct codec *codec, const struct plugin_step_text *codec_step, const struct codec_steps *steps,
                     struct why *why) {
-        _cleanup_(freep) char *rest = strdup(text);
+        const struct codec_steps rest = { steps->grammar, { steps->list.at + 1, steps->list.n - 1 } };
         struct codec_plugged *plugged = &codec->plugged;
         struct why what;
         int r;
 
         codec->type = &CODEC_UNPACKED;
-        if (!rest)
-                return why_errno(why, -ENOMEM, "pipeline");
-        memset(rest, ' ', after); /* so that columns stay */
         if (!codec->field.is_stored || codec->field.is_gathered)
                 return unpacked_refuse(codec, codec_step->column, "is not stored bytes: no codec can be applied to it",
                                        why);
@@ -71,8 +69,8 @@ int unpacked_choose(struct codec *codec, const struct plugin_step_text *codec_st
                 return why_set(why, r, "pipeline, column %zu: %s", codec_step->column, what.text);
         plugged->n_uses = 1;
         if (plugin_use_is_picture(use_of(codec)))
-                r = read_recipe(codec, rest, codec_step->column, why);
-        else if (rest[strspn(rest, " \t\r\n")])
+                r = read_recipe(codec, &rest, codec_step->column, why);
+        else if (rest.list.n > 0)
                 return unpacked_refuse(
                         codec, codec_step->column,
                         "is an array, as its plug-in delivers it, and no picture: only further steps of plug-ins and "

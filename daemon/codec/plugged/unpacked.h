@@ -7,7 +7,6 @@
 
 #include "daemon/codec/codec_type.h"
 
-/* `codec_step` is the first of the text and ends at text[after]; no further plug-ins follow. -EINVAL with the column;
- * -ENOMEM. */
-int unpacked_choose(struct codec *codec, const struct plugin_step_text *codec_step, const char *text, size_t after,
+/* `codec_step` is the first of the steps; no further plug-ins follow. -EINVAL with the column; -ENOMEM. */
+int unpacked_choose(struct codec *codec, const struct plugin_step_text *codec_step, const struct codec_steps *steps,
                     struct why *why);

@@ -6,87 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/base/cleanup.h"
-#include "proto/base/nearest.h"
-#include "proto/base/step_text.h"
-#include "proto/base/typed.h"
+#include "proto/text/kinds.h"
+#include "proto/text/step_values.h"
 
-#define RATE_MIN        1000.0
-#define RATE_MAX        192000.0
-#define SECONDS_MIN     0.001
-#define SECONDS_MAX     86400.0
-#define SECONDS_DEFAULT 30.0
-#define NUMBER_TEXT_MAX 32u
-
-static const char *const CROPS[N_SOUND_CROPS] = { "random", "center", "start" };
-static const char *const BOOLS[] = { "false", "true" };
-static const char *const DTYPES[] = { "float32", "int16" };
-
-bool sound_steps_are(const char *text) {
-        text += strspn(text, " \t\r\n");
-        return word_is(text, word_length(text), "audio");
-}
-
-/* ---- values ------------------------------------------------------------------------------------------------------ */
-
-static size_t sound_steps_value_length(const char *text) {
-        return strcspn(text, ",) \t\r\n");
-}
-
-static int sound_steps_refuse_value(const struct step_text *reader, const char *expected) {
-        size_t n = sound_steps_value_length(reader->at);
-
-        return why_set(reader->why, -EINVAL, "pipeline, column %zu: \"%.*s\" is not allowed here; expected %s",
-                       step_text_column(reader, reader->at), word_shown(n), reader->at, expected);
-}
-
-static int sound_steps_read_number(struct step_text *reader, double minimum, double maximum, const char *expected,
-                                   double *ret_number) {
-        size_t n = sound_steps_value_length(reader->at);
-        char copy[NUMBER_TEXT_MAX], *end;
-        double number;
-
-        if (n == 0 || n >= sizeof(copy) || strspn(reader->at, "0123456789.") < n)
-                return sound_steps_refuse_value(reader, expected);
-        memcpy(copy, reader->at, n);
-        copy[n] = '\0';
-        number = strtod(copy, &end);
-        if (*end || !(number >= minimum && number <= maximum))
-                return sound_steps_refuse_value(reader, expected);
-        reader->at += n;
-        *ret_number = number;
-        return 0;
-}
-
-static int sound_steps_read_choice(struct step_text *reader, const char *const *names, unsigned n_names,
-                                   const char *expected, unsigned *ret_choice) {
-        size_t n = sound_steps_value_length(reader->at), i = typed_find(reader->at, n, names, n_names);
-        struct nearest nearest;
-
-        if (i < n_names) {
-                *ret_choice = (unsigned)i;
-                reader->at += n;
-                return 0;
-        }
-        return why_set(reader->why, -EINVAL, "pipeline, column %zu: \"%.*s\" is not allowed here%s; expected %s",
-                       step_text_column(reader, reader->at), word_shown(n), reader->at,
-                       nearest_in(&nearest, reader->at, n, expected), expected);
-}
-
-static int sound_steps_read_column(struct step_text *reader, char *ret_name) {
-        size_t n = sound_steps_value_length(reader->at);
-
-        if (n == 0 || n >= DLP_TENSOR_NAME_MAX || strspn(reader->at, "0123456789.-+") == n)
-                return sound_steps_refuse_value(reader, "the name of a column of the dataset");
-        memcpy(ret_name, reader->at, n);
-        ret_name[n] = '\0';
-        reader->at += n;
-        return 0;
-}
-
-/* ---- arguments --------------------------------------------------------------------------------------------------- */
-
-enum argument {
+enum {
         START,
         DURATION,
         RATE,
@@ -98,108 +21,91 @@ enum argument {
         N_ARGUMENTS
 };
 
-static const char *const NAMES[N_ARGUMENTS] = { "start",   "duration", "rate",        "mono",
-                                                "seconds", "crop",     "max_seconds", "dtype" };
+static const char *const CROPS[N_SOUND_CROPS] = { "random", "center", "start" };
+static const char *const BOOLS[] = { "false", "true" };
+static const char *const DTYPES[] = { "float32", "int16" };
 
-static int sound_steps_read_value(struct step_text *reader, unsigned idx, struct sound_steps *steps) {
-        static const char SECONDS_TEXT[] = "seconds, 0.001 to 86400";
-        unsigned choice = 0;
-        double number = 0;
-        int r;
+static const struct kind AUDIO = {
+        .name = "audio",
+        .doc = "Decodes a sound, at one rate and with one or two channels.",
+        .like = "torchaudio.load, torchaudio.transforms.Resample",
+        .example = "audio(rate=16000)",
+        .gives = "a wave",
+        .arguments = ARGUMENTS([START] = { ARGUMENT_COLUMN, "start", .is_optional = true, .needs_key = true },
+                               [DURATION] = { ARGUMENT_COLUMN, "duration", .is_optional = true, .needs_key = true },
+                               [RATE] = { ARGUMENT_LIST, "rate", NULL, 1000, 192000, .counts = 1u << 1,
+                                          .is_whole = true, .form = "N", .is_optional = true, .needs_key = true },
+                               [MONO] = { ARGUMENT_FLAG, "mono", "true", .needs_key = true },
+                               [SECONDS] = { ARGUMENT_NUMBER, "seconds", NULL, 0.001, 86400, .is_optional = true,
+                                             .needs_key = true },
+                               [CROP] = { ARGUMENT_CHOICE, "crop", "random", .choices = CROPS,
+                                          .n_choices = N_SOUND_CROPS, .needs_key = true },
+                               [MAX_SECONDS] = { ARGUMENT_NUMBER, "max_seconds", "30", 0.001, 86400,
+                                                 .needs_key = true },
+                               [DTYPE] = { ARGUMENT_CHOICE, "dtype", "float32", .choices = DTYPES, .n_choices = 2,
+                                           .needs_key = true }),
+};
+static const struct kind *const KINDS[] = { &AUDIO, NULL };
+static const struct kind_family FIRST_SOUND_STEPS = { .noun = "first step for sound", .kinds = KINDS };
 
-        switch (idx) {
-        case START:
-                steps->starts_at_zero = sound_steps_value_length(reader->at) == 1 && *reader->at == '0';
-                reader->at += steps->starts_at_zero;
-                return steps->starts_at_zero ? 0 : sound_steps_read_column(reader, steps->start);
-        case DURATION:
-                return sound_steps_read_column(reader, steps->duration);
-        case RATE:
-                r = sound_steps_read_number(reader, RATE_MIN, RATE_MAX, "a whole number from 1000 to 192000", &number);
-                if (r == 0 && number != floor(number))
-                        return sound_steps_refuse_value(reader, "a whole number from 1000 to 192000");
-                steps->rate = (uint32_t)number;
-                return r;
-        case MONO:
-                r = sound_steps_read_choice(reader, BOOLS, 2, "true or false", &choice);
-                steps->is_mono = choice;
-                return r;
-        case SECONDS:
-                return sound_steps_read_number(reader, SECONDS_MIN, SECONDS_MAX, SECONDS_TEXT, &steps->seconds);
-        case CROP:
-                r = sound_steps_read_choice(reader, CROPS, N_SOUND_CROPS, "random, center or start", &choice);
-                steps->crop = (enum sound_crop)choice;
-                return r;
-        case MAX_SECONDS:
-                return sound_steps_read_number(reader, SECONDS_MIN, SECONDS_MAX, SECONDS_TEXT, &steps->max_seconds);
-        default:
-                r = sound_steps_read_choice(reader, DTYPES, 2, "float32 or int16", &choice);
-                steps->is_int16 = choice;
-                return r;
-        }
+bool sound_steps_are(const struct grammar_step *step) {
+        return grammar_is(step->name, AUDIO.name);
 }
 
-static int sound_steps_refuse_key(const struct step_text *reader, size_t n) {
-        static const char KEYS[] = "start, duration, rate, mono, seconds, crop, max_seconds, dtype";
-        struct nearest nearest;
-
-        return why_set(reader->why, -EINVAL, "pipeline, column %zu: audio has no argument \"%.*s\"%s; it has %s",
-                       step_text_column(reader, reader->at), word_shown(n), reader->at,
-                       nearest_in(&nearest, reader->at, n, KEYS), KEYS);
+/* A column is not called by a number. */
+static int keep_column(struct grammar *grammar, const struct value *value, char ret_name[DLP_TENSOR_NAME_MAX],
+                       struct why *why) {
+        if (!value->is_set)
+                return 0;
+        if (strlen(value->text) >= DLP_TENSOR_NAME_MAX || value->text[strspn(value->text, "0123456789.-+")] == '\0')
+                return grammar_refuse(grammar, value->written.at, why,
+                                      "\"%.*s\" is not allowed here; expected the name of a column of the dataset",
+                                      grammar_shown(value->written), value->text);
+        strcpy(ret_name, value->text);
+        return 0;
 }
 
-static int sound_steps_read_argument(struct step_text *reader, struct sound_steps *steps, unsigned *seen) {
-        size_t n = word_length(reader->at);
-        unsigned i = 0;
-
-        while (i < N_ARGUMENTS && !word_is(reader->at, n, NAMES[i]))
-                i++;
-        if (i == N_ARGUMENTS && n > 0 && reader->at[n] == '=')
-                return sound_steps_refuse_key(reader, n);
-        if (i == N_ARGUMENTS || *seen & 1u << i || reader->at[n] != '=')
-                return step_text_refuse_here(reader,
-                                             "start=, duration=, rate=, mono=, seconds=, crop=, max_seconds= or "
-                                             "dtype=, each at most once");
-        *seen |= 1u << i;
-        reader->at += n + 1;
-        return sound_steps_read_value(reader, i, steps);
-}
-
-static int sound_steps_read_arguments(struct step_text *reader, struct sound_steps *steps, unsigned *seen) {
-        int r = *reader->at == '(' ? step_text_enter(reader) : 0;
-
-        while (r > 0) {
-                r = sound_steps_read_argument(reader, steps, seen);
-                if (r == 0)
-                        r = step_text_after_argument(reader);
-        }
-        return r;
-}
-
-int sound_steps_parse(const char *text, struct sound_steps *ret_steps, size_t *ret_end, struct why *why) {
-        struct step_text reader = { .what = "pipeline", .text = text, .at = text, .why = why };
-        struct sound_steps steps = { .is_mono = true, .max_seconds = SECONDS_DEFAULT };
-        unsigned seen = 0;
-        int r;
-
-        step_text_skip_blanks(&reader);
-        reader.at += word_length(reader.at);
-        r = sound_steps_read_arguments(&reader, &steps, &seen);
-        if (r < 0)
-                return r;
-        if (steps.seconds > 0 && steps.rate == 0)
+static int sound_steps_check(const struct sound_steps *steps, const struct value *values, struct why *why) {
+        if (steps->seconds > 0 && steps->rate == 0)
                 return why_set(why, -EINVAL,
                                "pipeline: audio(seconds=...) needs rate=..., so that all samples have "
                                "the same number of frames");
-        if (seen & 1u << CROP && steps.seconds == 0)
+        if (values[CROP].is_given && steps->seconds == 0)
                 return why_set(why, -EINVAL, "pipeline: audio(crop=...) needs seconds=...");
-        if (seen & 1u << MAX_SECONDS && steps.seconds > 0)
+        if (values[MAX_SECONDS].is_given && steps->seconds > 0)
                 return why_set(why, -EINVAL, "pipeline: audio(...): use either seconds= or max_seconds=");
-        if (steps.seconds > 0 && rint(steps.seconds * steps.rate) < 1)
+        if (steps->seconds > 0 && rint(steps->seconds * steps->rate) < 1)
                 return why_set(why, -EINVAL, "pipeline: audio(...): rate * seconds is less than one frame");
-        *ret_steps = steps;
-        *ret_end = (size_t)(reader.at - text);
         return 0;
+}
+
+int sound_steps_read(struct grammar *grammar, const struct grammar_step *step, struct sound_steps *ret_steps,
+                     struct why *why) {
+        _Alignas(8) uint8_t memory[VALUE_STORE_BYTES(DLP_PIPELINE_MAX, 1)];
+        struct value_store store = { memory, sizeof(memory) };
+        const struct values_reader reader = { &FIRST_SOUND_STEPS, grammar, &store, why };
+        struct value values[N_ARGUMENTS];
+        struct sound_steps steps = { 0 };
+        int r = values_read(&reader, &AUDIO, step, values);
+
+        if (r < 0)
+                return r;
+        steps.starts_at_zero = values[START].is_set && strcmp(values[START].text, "0") == 0;
+        steps.rate = values[RATE].is_set ? (uint32_t)values[RATE].list[0] : 0;
+        steps.is_mono = values[MONO].flag;
+        steps.is_int16 = values[DTYPE].choice == 1;
+        steps.seconds = values[SECONDS].number;
+        steps.max_seconds = values[MAX_SECONDS].number;
+        steps.crop = (enum sound_crop)values[CROP].choice;
+        if (!steps.starts_at_zero)
+                r = keep_column(grammar, &values[START], steps.start, why);
+        if (r == 0)
+                r = keep_column(grammar, &values[DURATION], steps.duration, why);
+        if (r == 0)
+                r = sound_steps_check(&steps, values, why);
+        if (r == 0)
+                *ret_steps = steps;
+        return r;
 }
 
 char *sound_steps_text(const struct sound_steps *steps) {

@@ -21,6 +21,7 @@
 
 #include "proto/base/why.h"
 #include "proto/layout.h"
+#include "proto/text/grammar.h"
 
 enum sound_crop {
         SOUND_CROP_RANDOM,
@@ -40,11 +41,12 @@ struct sound_steps {
         enum sound_crop crop;
 };
 
-/* Does the text begin with this step? */
-bool sound_steps_are(const char *text);
+/* Is it this step? */
+bool sound_steps_are(const struct grammar_step *step);
 
-/* Steps of sound/sound_recipe.h may follow it, from text[*ret_end] on. -EINVAL with the column in the text. */
-int sound_steps_parse(const char *text, struct sound_steps *ret_steps, size_t *ret_end, struct why *why);
+/* -EINVAL with the column in the text; -ENOMEM. */
+int sound_steps_read(struct grammar *grammar, const struct grammar_step *step, struct sound_steps *ret_steps,
+                     struct why *why);
 
 /* The step in its one normal spelling, with all defaults; the caller frees it. NULL: no memory. */
 char *sound_steps_text(const struct sound_steps *steps);

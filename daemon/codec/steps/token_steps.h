@@ -22,6 +22,7 @@
 
 #include "daemon/tokenize/tokenizers.h"
 #include "proto/base/why.h"
+#include "proto/text/grammar.h"
 
 #define TOKENS_LENGTH_MAX (1u << 24)
 
@@ -50,11 +51,12 @@ struct token_steps {
         bool is_int32;
 };
 
-/* Where in the text this step begins; NULL: it has none. */
-const char *token_steps_find(const char *text);
+/* Is it this step? */
+bool token_steps_are(const struct grammar_step *step);
 
-/* Reads the step and what follows it, from `at` in the text on. -EINVAL with the column in the text. */
-int token_steps_parse(const char *text, const char *at, struct token_steps *ret_steps, struct why *why);
+/* Reads the step, which is the first of these, and what follows it. -EINVAL with the column in the text; -ENOMEM. */
+int token_steps_read(struct grammar *grammar, struct grammar_steps steps, struct token_steps *ret_steps,
+                     struct why *why);
 
 /* Writes it in its one normal spelling. The caller frees it. NULL: no memory. */
 char *token_steps_text(const struct token_steps *steps);

@@ -16,6 +16,7 @@
 
 #include "daemon/data/schema.h"
 #include "proto/base/why.h"
+#include "proto/text/grammar.h"
 
 struct value_steps {
         char *path; /* of a member; "": the whole value. NULL: no json */
@@ -29,11 +30,12 @@ struct value_steps {
         int64_t shape[SCHEMA_DIMS_MAX];
 };
 
-/* Is this word of n characters the name of such a step? */
-bool value_steps_are(const char *word, size_t n);
+/* Is it such a step? */
+bool value_steps_are(const struct grammar_step *step);
 
 /* Reads the steps. -EINVAL with the column in the text; -ENOMEM. */
-int value_steps_parse(const char *text, struct value_steps *ret_steps, struct why *why);
+int value_steps_read(struct grammar *grammar, struct grammar_steps steps, struct value_steps *ret_steps,
+                     struct why *why);
 
 /* Takes a struct of zeroes. */
 void value_steps_fini(struct value_steps *steps);
