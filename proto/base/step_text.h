@@ -1,7 +1,7 @@
 /* proto/base/step_text.h: a text of steps while it is read: name(argument, key=value) and blanks between them.
  *
- * What is not read by proto/text/grammar.h yet: the fields that a pipeline names, python(...) and views(...). Errors say
- * the column, what was found there and what was expected. */
+ * What is not read by proto/text/grammar.h yet: the fields that a pipeline names, python(...) and views(...). Errors
+ * say the column, what was found there and what was expected. */
 #pragma once
 
 #include <stdbool.h>
