@@ -1,196 +1,127 @@
 #include "daemon/staging/record/record_steps.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/base/nearest.h"
-#include "proto/base/step_text.h"
+#include "proto/text/step_values.h"
 
+#define BLANKS     " \t\r\n"
 #define STEP_NAMES "resize, jpeg, gpu_jpeg"
 
-/* In the sequence in which they are written. */
+/* In the sequence in which they are written; convert stands alone. */
 enum {
         RESIZE,
         JPEG,
         GPU_JPEG,
+        CONVERT,
         N_STEPS
 };
 
-/* A step has one argument, a whole number that must be given, and whose key may be left out; or none. */
-struct step_type {
-        const char *name, *argument, *example; /* argument NULL: none */
-        uint32_t maximum;                      /* the least is 1 */
+static const struct kind STEPS[N_STEPS] = {
+        [RESIZE] = { .name = "resize",
+                     .doc = "The short side of each picture gets `short` pixels, where it has more.",
+                     .example = "resize(short=256)",
+                     .needs = "pictures",
+                     .arguments = ARGUMENTS({ ARGUMENT_WHOLE, "short", NULL, 1, STEPS_SHORT_MAX }) },
+        [JPEG] = { .name = "jpeg",
+                   .doc = "Each picture is encoded with this `quality` of libjpeg, also one that keeps its size.",
+                   .example = "jpeg(90)",
+                   .needs = "pictures",
+                   .arguments = ARGUMENTS({ ARGUMENT_WHOLE, "quality", NULL, 1, 100 }) },
+        [GPU_JPEG] = { .name = "gpu_jpeg",
+                       .doc = "Transcodes each JPEG without loss, so that the rows of its blocks can be decoded side by "
+                              "side on a GPU: baseline, with a restart marker after each row, and with the rows' "
+                              "offsets in a segment that other programs skip. The last or only step.",
+                       .example = "gpu_jpeg",
+                       .needs = "pictures" },
+        [CONVERT] = { .name = "convert",
+                      .doc = "Makes Arrow files of Parquet files, with the same rows in the same order, unpacks the "
+                             "arrays of one archive of numpy.savez_compressed() (.npz), and decompresses files that "
+                             "are archives of webdataset, TFRecord, JSON Lines or Arrow. Stands alone.",
+                      .example = "convert",
+                      .needs = "files" },
 };
 
-static const struct step_type STEPS[N_STEPS] = {
-        [RESIZE] = { "resize", "short", "resize(short=256)", STEPS_SHORT_MAX },
-        [JPEG] = { "jpeg", "quality", "jpeg(90)", 100 },
-        [GPU_JPEG] = { "gpu_jpeg", NULL, "gpu_jpeg", 0 },
-};
+static const struct kind *const PREPARE_KINDS[] = { &STEPS[RESIZE], &STEPS[JPEG], &STEPS[GPU_JPEG], &STEPS[CONVERT],
+                                                    NULL };
 
-static int refuse_word(const struct step_text *text, const char *word, size_t n_word) {
-        struct nearest nearest;
+const struct kind_family prepare_kinds = { .noun = "step",
+                                           .kinds = PREPARE_KINDS,
+                                           .some = STEP_NAMES "; or write convert, or command: and a shell command" };
 
-        if (n_word == 0)
-                return step_text_refuse_here(text, "the name of a step: " STEP_NAMES);
-        return why_set(text->why, -EINVAL,
-                       "prepare, column %zu: unknown step \"%.*s\"%s; the steps are " STEP_NAMES
-                       "; or write convert, or command: and a shell command",
-                       step_text_column(text, word), word_shown(n_word), word,
-                       nearest_in(&nearest, word, n_word, "resize jpeg gpu_jpeg convert"));
-}
-
-static int refuse_missing(const struct step_text *text, const struct step_type *type, const char *word) {
-        return why_set(text->why, -EINVAL, "prepare, column %zu: %s needs its %s, as in %s",
-                       step_text_column(text, word), type->name, type->argument, type->example);
-}
-
-/* Reads the key and "=" if they are there. */
-static int record_steps_read_key(struct step_text *text, const struct step_type *type) {
-        size_t n_word = word_length(text->at);
-        const char *equals = text->at + n_word + strspn(text->at + n_word, " \t");
-
-        if (n_word == 0 || *equals != '=')
-                return 0;
-        if (!word_is(text->at, n_word, type->argument))
-                return why_set(text->why, -EINVAL, "prepare, column %zu: %s has no argument \"%.*s\"; it has %s",
-                               step_text_column(text, text->at), type->name, word_shown(n_word), text->at,
-                               type->argument);
-        text->at = equals + 1;
-        step_text_skip_blanks(text);
-        return 0;
-}
-
-static int record_steps_read_number(struct step_text *text, const struct step_type *type, uint32_t *ret_number) {
-        size_t n_digits = strspn(text->at, "0123456789");
-        char expected[64];
-        uint32_t number = 0;
-
-        snprintf(expected, sizeof(expected), "%s, a whole number from 1 to %u", type->argument, type->maximum);
-        if (n_digits == 0)
-                return step_text_refuse_here(text, expected);
-        for (size_t i = 0; i < n_digits && number <= type->maximum; i++)
-                number = number * 10 + (uint32_t)(text->at[i] - '0');
-        if (number < 1 || number > type->maximum)
-                return why_set(text->why, -EINVAL, "prepare, column %zu: \"%.*s\"; expected %s",
-                               step_text_column(text, text->at), word_shown(n_digits), text->at, expected);
-        text->at += n_digits;
-        *ret_number = number;
-        return 0;
-}
-
-/* Reads "(short=256)". */
-static int record_steps_read_argument(struct step_text *text, const struct step_type *type, const char *word,
-                                      uint32_t *ret_number) {
-        int r;
-
-        if (*text->at != '(')
-                return refuse_missing(text, type, word);
-        text->at++;
-        step_text_skip_blanks(text);
-        if (*text->at == ')')
-                return refuse_missing(text, type, word);
-        r = record_steps_read_key(text, type);
-        if (r == 0)
-                r = record_steps_read_number(text, type, ret_number);
-        if (r < 0)
-                return r;
-        step_text_skip_blanks(text);
-        if (*text->at != ')')
-                return step_text_refuse_here(text, "\")\"");
-        text->at++;
-        return 0;
-}
-
-/* A picture is resized, then encoded, then transcoded, and each once. `given`: what was found so far, 0 for nothing. */
-static int record_steps_check_place(const struct step_text *text, unsigned idx, const char *word,
-                                    const uint32_t given[N_STEPS]) {
+/* A picture is resized, then encoded, then transcoded, and each once. */
+static int record_steps_check_place(const struct grammar *grammar, const char *at, unsigned idx,
+                                    const bool given[N_STEPS], struct why *why) {
         if (given[idx])
-                return why_set(text->why, -EINVAL, "prepare, column %zu: %s is given twice",
-                               step_text_column(text, word), STEPS[idx].name);
-        for (unsigned later = idx + 1; later < N_STEPS; later++)
-                if (given[later])
-                        return why_set(text->why, -EINVAL,
-                                       "prepare, column %zu: \"%s\" after \"%s\"; the sequence is " STEP_NAMES,
-                                       step_text_column(text, word), STEPS[idx].name, STEPS[later].name);
+                return grammar_refuse(grammar, at, why, "%s is given twice", STEPS[idx].name);
+        for (unsigned later = idx == CONVERT ? 0 : idx + 1; later < N_STEPS; later++)
+                if (given[later] && (idx == CONVERT || later == CONVERT))
+                        return grammar_refuse(grammar, at, why, "convert stands alone");
+                else if (given[later])
+                        return grammar_refuse(grammar, at, why, "\"%s\" after \"%s\"; the sequence is " STEP_NAMES,
+                                              STEPS[idx].name, STEPS[later].name);
         return 0;
 }
 
-static int record_steps_read_step(struct step_text *text, uint32_t given[N_STEPS]) {
-        const char *word = text->at;
-        size_t n_word = word_length(word);
-        unsigned idx = 0;
-        int r;
+/* A shell command is not cut into steps. Returns 1: it is one. */
+static int read_command(const struct grammar *grammar, const char *text, struct steps *ret_steps, struct why *why) {
+        const char *at = text + strspn(text, BLANKS), *end;
 
-        while (idx < N_STEPS && !word_is(word, n_word, STEPS[idx].name))
-                idx++;
-        if (idx == N_STEPS)
-                return refuse_word(text, word, n_word);
-        r = record_steps_check_place(text, idx, word, given);
-        if (r < 0)
-                return r;
-        text->at += n_word;
-        given[idx] = 1;
-        r = STEPS[idx].argument ? record_steps_read_argument(text, &STEPS[idx], word, &given[idx]) : 0;
-        if (r < 0)
-                return r;
-        if (*text->at && !strchr(" \t\r\n", *text->at))
-                return step_text_refuse_here(text, "a blank and the next step, or the end");
-        return 0;
-}
-
-static bool is_control(char c) {
-        return (unsigned char)c < 32 || c == 127;
-}
-
-/* What is not about pictures stands alone. */
-static int read_conversion(struct step_text *text, struct steps *ret_steps) {
-        size_t n_word = word_length(text->at);
-        const char *word = text->at, *after = word + n_word + strspn(word + n_word, " \t\r\n");
-
-        if (word_is(word, n_word, "convert")) {
-                text->at = after;
-                ret_steps->converts = true;
-                return *after ? step_text_refuse_here(text, "the end: convert stands alone") : 0;
-        }
-        if (word_is(word, n_word, "command") && *after == ':') {
-                text->at = after + 1;
-                step_text_skip_blanks(text);
-                ret_steps->command = text->at;
-                while (*text->at && !is_control(*text->at))
-                        text->at++;
-                if (*text->at || text->at == ret_steps->command)
-                        return step_text_refuse_here(text, "a shell command in one line");
+        if (strncmp(at, "command", 7) != 0 || at[7 + strspn(at + 7, BLANKS)] != ':')
                 return 0;
-        }
-        return 0;
+        at = strchr(at, ':') + 1;
+        at += strspn(at, BLANKS);
+        for (end = at; (unsigned char)*end >= 32 && *end != 127;)
+                end++;
+        if (*end || end == at)
+                return grammar_expect(grammar, grammar_all(grammar).at + (end - text), "a shell command in one line",
+                                      why);
+        *ret_steps = (struct steps){ .command = at };
+        return 1;
 }
 
 int steps_parse(const char *text, struct steps *ret_steps, struct why *why) {
-        struct step_text reader = { .what = "prepare", .text = text, .at = text, .why = why };
-        uint32_t given[N_STEPS] = {};
-        int r;
+        _cleanup_(grammar_freep) struct grammar *grammar = NULL;
+        struct value_store store = { 0 }; /* numbers need none */
+        struct values_reader reader = { .family = &prepare_kinds, .store = &store, .why = why };
+        struct value values[N_STEPS] = {};
+        bool given[N_STEPS] = {};
+        struct grammar_steps steps;
+        int r = grammar_new("prepare", text, &grammar, why);
 
         *ret_steps = (struct steps){ 0 };
-        step_text_skip_blanks(&reader);
-        r = read_conversion(&reader, ret_steps);
-        if (r < 0 || ret_steps->converts || ret_steps->command)
-                return r;
-        while (*reader.at) {
-                r = record_steps_read_step(&reader, given);
-                if (r < 0)
-                        return r;
-                step_text_skip_blanks(&reader);
+        if (r == 0)
+                r = read_command(grammar, text, ret_steps, why);
+        if (r != 0)
+                return r < 0 ? r : 0;
+        if (grammar_steps(grammar, grammar_all(grammar), &steps) < 0)
+                return why_errno(why, -ENOMEM, "prepare");
+        reader.grammar = grammar;
+        for (uint32_t i = 0; i < steps.n && r == 0; i++) {
+                const struct grammar_step *written = &steps.at[i];
+                const struct kind *kind = kind_find(&prepare_kinds, written->name);
+                unsigned idx = kind ? (unsigned)(kind - STEPS) : 0;
+
+                if (!kind)
+                        return kind_refuse(&prepare_kinds, grammar, written->name, why);
+                r = record_steps_check_place(grammar, written->name.at, idx, given, why);
+                if (r == 0)
+                        r = values_read(&reader, kind, written, &values[idx]);
+                given[idx] = true;
         }
-        *ret_steps = (struct steps){
-                .packs_only = !given[RESIZE] && !given[JPEG] && !given[GPU_JPEG],
-                .short_side = given[RESIZE],
-                .quality = given[JPEG] ? given[JPEG] : STEPS_QUALITY_DEFAULT,
-                .encodes_all = given[JPEG] > 0,
-                .transcodes = given[GPU_JPEG] > 0,
-        };
+        if (r < 0)
+                return r;
+        if (given[CONVERT])
+                ret_steps->converts = true;
+        else
+                *ret_steps = (struct steps){
+                        .packs_only = steps.n == 0,
+                        .short_side = (uint32_t)values[RESIZE].whole,
+                        .quality = given[JPEG] ? (uint32_t)values[JPEG].whole : STEPS_QUALITY_DEFAULT,
+                        .encodes_all = given[JPEG],
+                        .transcodes = given[GPU_JPEG],
+                };
         return 0;
 }
 

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "proto/base/why.h"
+#include "proto/text/kinds.h"
 
 #define STEPS_SHORT_MAX       16384u /* pixels: as a pipeline's resize */
 #define STEPS_QUALITY_DEFAULT 95u    /* of what is resized, if jpeg() is not written */
@@ -23,6 +24,9 @@ struct steps {
         bool encodes_all;    /* jpeg() is written: what keeps its size is encoded as well; else it is packed as it is */
         bool transcodes;     /* gpu_jpeg is written: a JPEG becomes one whose rows can be decoded side by side */
 };
+
+/* All steps for pictures, and convert. */
+extern const struct kind_family prepare_kinds;
 
 /* Is this a text of steps? -EINVAL with the position and what was expected. */
 int steps_check(const char *steps, struct why *why);
