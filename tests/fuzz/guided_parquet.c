@@ -77,7 +77,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
         if (root_fd < 0 || fd < 0)
                 _exit(2);
         /* Mostly by one thread: starting others takes longer than a small file. */
-        PARTED_LIMITS = (struct parted_limits){ .n_threads = n_bytes % 8 == 0 ? 2 : 1, .is_patient = true };
+        CUTS_LIMITS.n_threads = n_bytes % 8 == 0 ? 2 : 1;
+        CUTS_LIMITS.is_patient = true;
         if (format_parquet.build(root_fd, &(struct files){ .root = path }, NULL, &watch, &builder, &why) < 0) {
                 if (!why.text[0])
                         abort();

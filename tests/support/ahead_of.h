@@ -36,7 +36,7 @@ static inline void ahead_of_begin(struct ahead *ahead, struct ahead_of *of) {
         struct stat status;
         struct why why;
 
-        ahead_begin(ahead, &(struct windows_files){ .n = 1, .open = ahead_of_open, .userdata = of });
-        if (ahead_next_file(ahead, &status, &why) < 0)
+        if (ahead_begin(ahead, &(struct cuts_files){ .n = 1, .open = ahead_of_open, .userdata = of }) < 0 ||
+            ahead_next_file(ahead, &status, &why) < 0)
                 abort();
 }

@@ -17,7 +17,7 @@
 #include "tests/support/suite.h"
 
 #define N_FILES 120u
-#define LONGEST (21u * WINDOWS_BYTES) /* longer than the ring */
+#define LONGEST (21u * AHEAD_WINDOW) /* longer than the ring */
 
 /* All files are the begin of one, and some say that they are longer. */
 static struct {
@@ -108,7 +108,7 @@ static void end(void) {
 }
 
 static void begin_files(size_t n) {
-        ahead_begin(ahead, &(struct windows_files){ .n = n, .open = open_one, .userdata = &set });
+        ck_assert_int_eq(ahead_begin(ahead, &(struct cuts_files){ .n = n, .open = open_one, .userdata = &set }), 0);
 }
 
 static void next_file(uint64_t n_bytes) {
@@ -151,12 +151,12 @@ static void must_end(void) {
 
 /* ---- tests ------------------------------------------------------------------------------------------------------ */
 
-static const uint32_t N_THREADS[] = { 1, 2, WINDOWS_THREADS };
+static const uint32_t N_THREADS[] = { 1, 2, AHEAD_THREADS };
 
 /* Also small ones, empty ones, and ones that end with a window. */
 START_TEST(the_bytes_of_all_files_come_in_order) {
-        static const uint64_t SIZES[] = { WINDOWS_BYTES,     LONGEST,           0,      2 * WINDOWS_BYTES, 1,
-                                          WINDOWS_BYTES + 1, WINDOWS_BYTES - 1, LONGEST };
+        static const uint64_t SIZES[] = { AHEAD_WINDOW,     LONGEST,          0,      2 * AHEAD_WINDOW, 1,
+                                          AHEAD_WINDOW + 1, AHEAD_WINDOW - 1, LONGEST };
 
         begin(N_THREADS[_i % 3]);
         set.is_uneven = _i >= 3;
@@ -165,7 +165,7 @@ START_TEST(the_bytes_of_all_files_come_in_order) {
                 begin_files(N_FILES);
                 for (size_t i = 0; i < N_FILES; i++) {
                         next_file(set.n_bytes[i]);
-                        read_file(set.n_bytes[i], round ? 3 * WINDOWS_BYTES : 50000);
+                        read_file(set.n_bytes[i], round ? 3 * AHEAD_WINDOW : 50000);
                 }
                 must_end();
         }
@@ -185,10 +185,10 @@ START_TEST(a_piece_may_be_longer_than_the_ring) {
         look_at(0, LONGEST);
         next_file(LONGEST);
         look_at(0, 12);
-        look_at(0, WINDOWS_BYTES + 12);
-        look_at(5, 19 * WINDOWS_BYTES);                          /* copied */
-        look_at(WINDOWS_BYTES, 3);                               /* from the copy */
-        look_at(WINDOWS_BYTES + 1, LONGEST - WINDOWS_BYTES - 2); /* from the copy, and on */
+        look_at(0, AHEAD_WINDOW + 12);
+        look_at(5, 19 * AHEAD_WINDOW);                         /* copied */
+        look_at(AHEAD_WINDOW, 3);                              /* from the copy */
+        look_at(AHEAD_WINDOW + 1, LONGEST - AHEAD_WINDOW - 2); /* from the copy, and on */
         look_at(LONGEST - 1, 1);
         must_end();
         end();
@@ -217,20 +217,20 @@ END_TEST
 
 /* As when it shrinks after it was opened. What is there of its last window is not given. */
 START_TEST(a_file_that_is_shorter_than_it_was_fails_where_it_ends) {
-        uint64_t n_there = LONGEST - LONGEST % WINDOWS_BYTES;
+        uint64_t n_there = LONGEST - LONGEST % AHEAD_WINDOW;
         const uint8_t *bytes;
 
         begin(N_THREADS[_i]);
         set.n_bytes[0] = 77;
-        set.n_bytes[1] = LONGEST + 9 * WINDOWS_BYTES;
+        set.n_bytes[1] = LONGEST + 9 * AHEAD_WINDOW;
         begin_files(N_FILES);
         next_file(77);
         read_file(77, 10);
-        next_file(LONGEST + 9 * WINDOWS_BYTES);
-        read_file(n_there - 5, WINDOWS_BYTES);
+        next_file(LONGEST + 9 * AHEAD_WINDOW);
+        read_file(n_there - 5, AHEAD_WINDOW);
         look_at(n_there - 5, 5);
         ck_assert_int_eq(ahead_bytes(ahead, n_there - 5, 6, &bytes), -ENODATA);
-        ck_assert_int_eq(ahead_bytes(ahead, n_there - 5, 5 * WINDOWS_BYTES, &bytes), -ENODATA);
+        ck_assert_int_eq(ahead_bytes(ahead, n_there - 5, 5 * AHEAD_WINDOW, &bytes), -ENODATA);
         ck_assert_int_eq(ahead_bytes(ahead, n_there, 1, &bytes), -ENODATA);
         begin_files(1);
         next_file(77);
@@ -240,14 +240,14 @@ END_TEST
 
 START_TEST(it_may_end_or_begin_anew_at_any_moment) {
         for (uint32_t stop = 0; stop < 2 * N_FILES; stop += 7) {
-                begin(WINDOWS_THREADS);
+                begin(AHEAD_THREADS);
                 set.is_uneven = true;
                 for (size_t i = 0; i < N_FILES; i += 9)
-                        set.n_bytes[i] = 5 * WINDOWS_BYTES / 2;
+                        set.n_bytes[i] = 5 * AHEAD_WINDOW / 2;
                 begin_files(N_FILES);
                 for (size_t i = 0; i < stop % N_FILES; i++) {
                         next_file(set.n_bytes[i]);
-                        read_file(set.n_bytes[i], 3 * WINDOWS_BYTES);
+                        read_file(set.n_bytes[i], 3 * AHEAD_WINDOW);
                 }
                 if (stop >= N_FILES) {
                         set.n_bytes[0] = 3;
@@ -264,7 +264,7 @@ END_TEST
 START_TEST(files_that_nobody_needs_yet_are_not_opened) {
         uint32_t n = 0;
 
-        begin(WINDOWS_THREADS);
+        begin(AHEAD_THREADS);
         begin_files(N_FILES);
         for (size_t i = 0; i < 50; i++) {
                 next_file(set.n_bytes[i]);

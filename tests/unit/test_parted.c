@@ -38,7 +38,8 @@ static void setup(void) {
 }
 
 static void teardown(void) {
-        PARTED_LIMITS = (struct parted_limits){ 0 };
+        CUTS_LIMITS.n_threads = 0;
+        CUTS_LIMITS.is_patient = false;
         tree_remove(&tree);
 }
 
@@ -77,13 +78,13 @@ static void let_go(void *found) {
 }
 
 START_TEST(pieces_are_taken_in_order_whoever_looked_at_them) {
-        for (uint32_t n_threads = 1; n_threads <= PARTED_THREADS + 1; n_threads++) {
-                PARTED_LIMITS.is_patient = n_threads % 2 == 0;
+        for (uint32_t n_threads = 1; n_threads <= CUTS_THREADS + 1; n_threads++) {
+                CUTS_LIMITS.is_patient = n_threads % 2 == 0;
                 for (uint64_t n = 0; n < 300; n = n * 2 + 1) {
                         struct sum sum = { .fails_at = UINT64_MAX };
                         struct parted parted = { .n = n, .look = look, .take = take, .free = let_go, .userdata = &sum };
 
-                        PARTED_LIMITS.n_threads = n_threads;
+                        CUTS_LIMITS.n_threads = n_threads;
                         ck_assert_int_eq(parted_run(&parted), 0);
                         ck_assert_uint_eq(sum.n_taken, n);
                         ck_assert_uint_eq(sum.n_found, sum.n_kept);
@@ -93,20 +94,22 @@ START_TEST(pieces_are_taken_in_order_whoever_looked_at_them) {
                         ck_assert_uint_eq(sum.n_taken, n > 0 ? n / 2 + 1 : 0);
                 }
         }
-        PARTED_LIMITS = (struct parted_limits){ 0 };
+        CUTS_LIMITS.n_threads = 0;
+        CUTS_LIMITS.is_patient = false;
 }
 END_TEST
 
 START_TEST(files_are_cut_into_as_many_pieces_as_threads_need) {
-        PARTED_LIMITS.n_threads = 1;
+        CUTS_LIMITS.n_threads = 1;
         ck_assert_uint_eq(parted_pieces(1), 1);
         ck_assert_uint_eq(parted_pieces(3), 3);
-        PARTED_LIMITS.n_threads = 4;
+        CUTS_LIMITS.n_threads = 4;
         ck_assert_uint_eq(parted_pieces(0), 0);
         ck_assert_uint_eq(parted_pieces(1), 16);
         ck_assert_uint_eq(parted_pieces(5), 20);
         ck_assert_uint_eq(parted_pieces(100), 100);
-        PARTED_LIMITS = (struct parted_limits){ 0 };
+        CUTS_LIMITS.n_threads = 0;
+        CUTS_LIMITS.is_patient = false;
 }
 END_TEST
 
@@ -114,7 +117,7 @@ END_TEST
 
 static void build(const struct format *format, const char *name, uint64_t max_copied, uint32_t n_threads,
                   struct outcome *outcome) {
-        PARTED_LIMITS.n_threads = n_threads;
+        CUTS_LIMITS.n_threads = n_threads;
         outcome_find(&tree, format, name, NULL, &(struct index_watch){ .max_copied = max_copied }, outcome);
 }
 
@@ -127,9 +130,9 @@ static int compare(const struct format *format, const char *name, uint64_t max_c
         build(format, name, max_copied, 1, &alone);
         build(format, name, max_copied, n_threads, &usual);
         outcome_expect_same(&alone, &usual, what, "by several threads");
-        PARTED_LIMITS.is_patient = true;
+        CUTS_LIMITS.is_patient = true;
         build(format, name, max_copied, n_threads, &parts);
-        PARTED_LIMITS.is_patient = false;
+        CUTS_LIMITS.is_patient = false;
         outcome_expect_same(&alone, &parts, what, "by parts alone");
         return alone.r;
 }

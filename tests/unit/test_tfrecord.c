@@ -177,7 +177,7 @@ START_TEST(records_of_every_size_are_found) {
                 at += SIZES[i] + 16;
                 free(bytes);
         }
-        ck_assert_int_eq(ahead_new(WINDOWS_THREADS, &ahead), 0);
+        ck_assert_int_eq(ahead_new(AHEAD_THREADS, &ahead), 0);
         for (int round = 0; round < 2; round++) {
                 uint64_t expected = 12;
 
@@ -622,7 +622,7 @@ static void survey_set(const char *name) {
         int r;
 
         survey = (struct survey){ 0 };
-        ck_assert_int_eq(ahead_new(WINDOWS_THREADS, &ahead), 0);
+        ck_assert_int_eq(ahead_new(AHEAD_THREADS, &ahead), 0);
         do {
                 r = RECORDS_END;
                 for (int i = 0; i < 2 && r == RECORDS_END; i++) {

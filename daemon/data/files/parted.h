@@ -1,4 +1,4 @@
-/* data/files/parted.h: pieces of a dataset, numbered from 0, of which several threads look at some ahead, while the
+/* data/files/parted.h: pieces of a dataset, numbered from 0, of which several threads look at some ahead (data/files/cuts.h), while the
  * caller takes all of them in order.
  *
  * The result, errors and messages included, is that of one thread. For this, looking at a piece changes nothing that
@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define PARTED_THREADS 16u /* the caller's among them */
+#include "daemon/data/files/cuts.h"
 
 struct parted {
         uint64_t n;
@@ -24,18 +24,6 @@ struct parted {
         void (*free)(void *found);
         void *userdata;
 };
-
-/* For tests. */
-struct parted_limits {
-        uint32_t n_threads; /* at most; 0: as many as CPUs */
-        bool is_patient;    /* the caller leaves all pieces to other threads, if there are any */
-};
-
-extern struct parted_limits PARTED_LIMITS;
-
-/* The number of threads that parted_run() uses, the caller's among them: 1 to PARTED_THREADS. Reads a few small files
- * of the kernel's. */
-uint32_t parted_threads(void);
 
 /* The number of pieces that n_files files are best cut into: few, but some for each thread. A multiple of n_files. */
 uint64_t parted_pieces(uint64_t n_files);

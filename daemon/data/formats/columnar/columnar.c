@@ -36,7 +36,7 @@ int columnar_look_up(struct columnar_pass *pass, uint64_t n_rows, struct why *wh
 }
 
 uint64_t columnar_share(const struct columnar_pass *pass, uint64_t n_bytes) {
-        return pass->is_over ? n_bytes / (COPIED_PARTS * PARTED_THREADS) + 1 : n_bytes;
+        return pass->is_over ? n_bytes / (COPIED_PARTS * CUTS_THREADS) + 1 : n_bytes;
 }
 
 /* ---- the dataset's schema ---------------------------------------------------------------------------------------- */

@@ -148,7 +148,7 @@ static int take_pieces(struct parts_pass *pass) {
                         if (r == PARTS_AGAIN)
                                 r = read_directly(pass, cut.end);
                 }
-                cuts_take(pass->cuts);
+                cuts_take(pass->cuts, cut.number + 1);
         }
         return r;
 }

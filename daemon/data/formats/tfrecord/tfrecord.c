@@ -167,14 +167,15 @@ static int survey_file(struct pass *pass, size_t idx_name) {
 /* Begins again if a feature turns out to need another form. Each feature changes its form once at most, and most of
  * them in the first records. */
 static int survey_files(struct pass *pass) {
-        const struct windows_files files = { .n = pass->listed.n, .open = tfrecord_open_file, .userdata = pass };
+        const struct cuts_files files = { .n = pass->listed.n, .open = tfrecord_open_file, .userdata = pass };
         struct why detail;
         int r = SURVEY_AGAIN;
 
         while (r == SURVEY_AGAIN) {
                 growing_clear(&pass->shards);
                 seen_begin(&pass->seen, pass->listed.n);
-                ahead_begin(pass->ahead, &files);
+                if (ahead_begin(pass->ahead, &files) < 0)
+                        return tfrecord_no_memory(pass, -ENOMEM);
                 r = 0;
                 for (size_t i = 0; i < pass->listed.n && r == 0; i++)
                         r = survey_file(pass, i);
@@ -360,7 +361,7 @@ static int tfrecord_build(int root_fd, const struct files *files, const struct f
         pass->watch = watch;
         pass->why = why;
         pass->survey.refusals = format_refusals(options);
-        r = ahead_new(WINDOWS_THREADS, &pass->ahead);
+        r = ahead_new(AHEAD_THREADS, &pass->ahead);
         if (r < 0)
                 return tfrecord_no_memory(pass, r);
         r = shards_find(&pass->listed, root_fd, files, &SHARDS, format_option(options, "split"), &pass->settled_ns,
