@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "daemon/base/log.h"
+#include "daemon/ctl/ctl_server.h"
 #include "daemon/ring/numa.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
