@@ -59,16 +59,11 @@ int recipe_read(struct grammar *grammar, struct grammar_steps steps, const enum 
 /* All of a text. */
 int recipe_parse(const char *text, struct recipe **ret_recipe, struct why *why);
 
-int recipe_parse_after(const char *text, enum pixel_mode mode, struct recipe **ret_recipe, struct why *why);
-
 /* Is this word of n characters the name of a step? `decode` and `raw` count as steps. */
 bool recipe_is_step(const char *word, size_t n);
 
 /* Is it the name of a step for pictures, or of a class of torchvision that stands for one? */
 bool recipe_has(struct grammar_word name);
-
-/* Does this text of steps begin with one? */
-bool recipe_begins(const char *text);
 
 #define RECIPE_MEANT_MAX 160u /* bytes with NUL */
 

@@ -19,7 +19,7 @@ struct step {
 
 struct recipe {
         enum recipe_kind kind;
-        bool goes_on; /* recipe_parse_after() */
+        bool goes_on; /* recipe_read() */
         uint32_t n_steps;
         struct step steps[DLP_STEPS_MAX]; /* without `decode`, which does nothing; a group, then those inside */
         uint32_t depth;                   /* while it is read: in how many groups the next step is */

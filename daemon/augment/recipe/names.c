@@ -153,13 +153,3 @@ uint32_t recipe_word_views(const char *word, size_t n) {
 bool recipe_has(struct grammar_word name) {
         return name.n > 0 && (step_find(name) || names_texts(name));
 }
-
-bool recipe_begins(const char *text) {
-        _cleanup_(grammar_freep) struct grammar *grammar = NULL;
-        struct grammar_steps steps;
-
-        if (grammar_new("pipeline", text, &grammar, NULL) < 0 ||
-            grammar_steps(grammar, grammar_all(grammar), &steps) < 0)
-                return false;
-        return steps.n > 0 && recipe_has(steps.at[0].name);
-}

@@ -289,7 +289,7 @@ int recipe_read(struct grammar *grammar, struct grammar_steps steps, const enum 
         return 0;
 }
 
-static int parse_text(const char *text, const enum pixel_mode *goes_on, struct recipe **ret_recipe, struct why *why) {
+int recipe_parse(const char *text, struct recipe **ret_recipe, struct why *why) {
         _cleanup_(grammar_freep) struct grammar *grammar = NULL;
         struct grammar_steps steps;
         int r;
@@ -300,13 +300,5 @@ static int parse_text(const char *text, const enum pixel_mode *goes_on, struct r
         r = grammar_new("pipeline", text, &grammar, why);
         if (r == 0 && grammar_steps(grammar, grammar_all(grammar), &steps) < 0)
                 r = why_set(why, -ENOMEM, "no memory for a pipeline");
-        return r < 0 ? r : recipe_read(grammar, steps, goes_on, ret_recipe, why);
-}
-
-int recipe_parse(const char *text, struct recipe **ret_recipe, struct why *why) {
-        return parse_text(text, NULL, ret_recipe, why);
-}
-
-int recipe_parse_after(const char *text, enum pixel_mode mode, struct recipe **ret_recipe, struct why *why) {
-        return parse_text(text, &mode, ret_recipe, why);
+        return r < 0 ? r : recipe_read(grammar, steps, NULL, ret_recipe, why);
 }

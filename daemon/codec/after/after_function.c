@@ -16,14 +16,16 @@ struct after {
         uint32_t n_channels; /* 1 or 3 */
 };
 
-int after_new(const char *text, uint32_t n_channels, uint32_t view, struct after **ret_after, struct why *why) {
+int after_new(const struct codec_steps *steps, uint32_t n_channels, uint32_t view, struct after **ret_after,
+              struct why *why) {
+        const enum pixel_mode mode = n_channels == 1 ? PIXELS_L : PIXELS_RGB;
         struct after *after = calloc(1, sizeof(*after));
         int r;
 
         if (!after)
                 return why_errno(why, -ENOMEM, "pipeline");
         after->n_channels = n_channels;
-        r = recipe_parse_after(text, n_channels == 1 ? PIXELS_L : PIXELS_RGB, &after->recipe, why);
+        r = recipe_read(steps->grammar, steps->list, &mode, &after->recipe, why);
         if (r == 0 && recipe_drops_boxes(after->recipe))
                 r = why_set(why, -EINVAL,
                             "pipeline: sanitize drops boxes, which a function has got already: write it before the "

@@ -16,9 +16,11 @@
 
 struct after;
 
-/* Reads steps for pictures of 1 or 3 channels, of this view of their field. -EINVAL with the column in `text`, -ENOMEM.
+/* Reads steps for pictures of 1 or 3 channels, of this view of their field. -EINVAL with the column in the text,
+ * -ENOMEM.
  */
-int after_new(const char *text, uint32_t n_channels, uint32_t view, struct after **ret_after, struct why *why);
+int after_new(const struct codec_steps *steps, uint32_t n_channels, uint32_t view, struct after **ret_after,
+              struct why *why);
 
 /* Takes NULL. */
 void after_free(struct after *after);

@@ -13,8 +13,8 @@ bool moves_along(const struct codec *codec) {
 }
 
 /* An array of several rows may be boxes or points. */
-bool is_beside_picture(const struct schema_field *field, const char *steps) {
-        return steps && recipe_begins(steps + strspn(steps, BLANKS)) &&
+bool is_beside_picture(const struct schema_field *field, const struct codec_steps *steps) {
+        return steps && steps->list.n > 0 && recipe_has(steps->list.at[0].name) &&
                (field->kind == FIELD_NUMBER || field->kind == FIELD_TEXT ||
                 (field->kind == FIELD_VALUE && field->n_dims <= 1));
 }

@@ -167,20 +167,38 @@ static int program_find_names(const char *text, const struct schema *schema, boo
                 begin + 1, (int)n_word, word, (int)n_word, word, (int)n_word, word);
 }
 
+int program_steps(const struct program *program, size_t begin, size_t end, struct codec_steps *ret_steps,
+                  struct why *why) {
+        struct grammar_word part = { grammar_all(program->grammar).at + begin, end - begin };
+
+        ret_steps->grammar = program->grammar;
+        return grammar_steps(program->grammar, part, &ret_steps->list) < 0 ? why_errno(why, -ENOMEM, "pipeline") : 0;
+}
+
 int program_parse(const char *text, const struct source *source, const struct codec_named *named,
                   struct program **ret_program, struct why *why) {
         _cleanup_(program_freep) struct program *program = calloc(1, sizeof(*program));
         _cleanup_(freep) char *typed = strdup(text);
+        _cleanup_(grammar_freep) struct grammar *grammar = NULL;
         bool is_named;
         int r;
 
+        if (strlen(text) >= DLP_PIPELINE_MAX)
+                return why_set(why, -EINVAL, "the pipeline's text is longer than %u bytes, which is the limit",
+                               DLP_PIPELINE_MAX - 1);
         if (!program || !typed)
                 return why_errno(why, -ENOMEM, "pipeline");
         typed_lists(typed);
+        r = grammar_new("pipeline", typed, &grammar, why);
+        if (r < 0)
+                return r;
+        text = grammar_all(grammar).at;
         program->named = named;
-        r = program_find_names(typed, &source->schema, &is_named, why);
+        program->grammar = grammar;
+        r = program_find_names(text, &source->schema, &is_named, why);
         if (r == 0)
-                r = is_named ? parse_named(program, source, typed, why) : parse_unnamed(program, source, typed, why);
+                r = is_named ? parse_named(program, source, text, why) : parse_unnamed(program, source, text, why);
+        program->grammar = NULL;
         if (r == 0)
                 r = settle_packing(program, why);
         if (r == 0)

@@ -25,8 +25,8 @@ static int refuse_moving(const struct own_call *own, const char *field, struct w
                        own->after_begin + 1, field, own->function);
 }
 
-int bind_after(struct program *program, uint32_t begin, const struct own_call *own, const char *text, struct why *why) {
-        _cleanup_(freep) char *steps = strndup(text, own->after_end);
+int bind_after(struct program *program, uint32_t begin, const struct own_call *own, struct why *why) {
+        struct codec_steps steps;
         uint32_t n = 0;
 
         if (own->after_end == own->after_begin)
@@ -37,14 +37,13 @@ int bind_after(struct program *program, uint32_t begin, const struct own_call *o
                                "the batch when all its samples are done: write them before it, or let the function do "
                                "that, too; only mixup, cutmix and mix may follow it",
                                own->after_begin + 1, own->function);
-        if (!steps)
-                return why_errno(why, -ENOMEM, "pipeline");
-        memset(steps, ' ', own->after_begin); /* so that columns are those of the text */
+        if (program_steps(program, own->after_begin, own->after_end, &steps, why) < 0)
+                return -ENOMEM;
         for (uint32_t i = begin; i < program->n_fields; i++) {
                 uint32_t n_channels = channels_of(program, i);
-                int r = n_channels > 0
-                                ? after_new(steps, n_channels, codec_view(program->codecs[i]), &program->afters[i], why)
-                                : 0;
+                int r = n_channels > 0 ? after_new(&steps, n_channels, codec_view(program->codecs[i]),
+                                                   &program->afters[i], why)
+                                       : 0;
 
                 if (r < 0)
                         return r;

@@ -33,6 +33,7 @@ struct program {
         uint32_t serving[DLP_TENSORS_MAX]; /* program_serving() */
         uint32_t sharers[DLP_TENSORS_MAX]; /* program_sharer() */
         const struct codec_named *named;   /* while it is parsed */
+        struct grammar *grammar;           /* of its text; likewise */
         char *text;
 };
 
@@ -54,8 +55,8 @@ struct part {
 
 /* What the fields of a part have in common while they are added. */
 struct adding {
-        const char *steps; /* NULL: none */
-        const char *name;  /* that the field gets, of n_name characters; NULL: its own */
+        const struct codec_steps *steps; /* NULL: none */
+        const char *name;                /* that the field gets, of n_name characters; NULL: its own */
         size_t n_name;
         size_t column; /* of the name in the text */
         uint32_t group;
@@ -66,6 +67,10 @@ struct adding {
 };
 
 /* ---- program_named.c, unnamed.c: the whole text */
+
+/* The steps in text[begin] to text[end - 1]. They belong to program->grammar. */
+int program_steps(const struct program *program, size_t begin, size_t end, struct codec_steps *ret_steps,
+                  struct why *why);
 
 /* The next `wanted` before `end` that is not in parentheses; else `end`. */
 size_t find_outside(const char *text, size_t begin, size_t end, char wanted);
@@ -98,7 +103,7 @@ int check_collated(const struct program *program, uint32_t begin, const struct c
 int check_plugged(const struct program *program, uint32_t begin, struct why *why);
 
 /* The pictures among them get the steps after it. */
-int bind_after(struct program *program, uint32_t begin, const struct own_call *own, const char *text, struct why *why);
+int bind_after(struct program *program, uint32_t begin, const struct own_call *own, struct why *why);
 
 /* A picture is cut only if it is known where its rows are. */
 int check_cut(const struct program *program, uint32_t idx, const struct field_form *form, struct why *why);
@@ -127,7 +132,7 @@ int add_field(struct program *program, const struct source *source, uint32_t idx
 bool moves_along(const struct codec *codec);
 
 /* Is it something else beside a picture, whose steps are not for it? */
-bool is_beside_picture(const struct schema_field *field, const char *steps);
+bool is_beside_picture(const struct schema_field *field, const struct codec_steps *steps);
 
 /* A picture with such a name is a mask if another picture is named with it. */
 void find_masks(struct program *program, const struct source *source, uint32_t begin);

@@ -101,9 +101,10 @@ int add_field(struct program *program, const struct source *source, uint32_t idx
                                                                                                  : "");
         r = adding->collation && collation_mixes(adding->collation)
                     ? new_mixed(program, source, idx_field, adding, codec, why)
-                    : codec_new(source, idx_field, adding->group,
-                                is_for_function_alone(&source->schema.fields[idx_field], adding) ? NULL : adding->steps,
-                                program->named, codec, why);
+                    : codec_read(source, idx_field, adding->group,
+                                 is_for_function_alone(&source->schema.fields[idx_field], adding) ? NULL
+                                                                                                  : adding->steps,
+                                 program->named, codec, why);
         if (r < 0)
                 return r;
         program->mix_pictures[program->n_fields] = FIELD_NONE;

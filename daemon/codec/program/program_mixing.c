@@ -12,9 +12,9 @@ int new_mixed(struct program *program, const struct source *source, uint32_t idx
         const struct schema_field *field = &source->schema.fields[idx_field];
         const struct mix_terms *mix = &adding->collation->mix;
         bool is_label = one_hot_may_be(field);
-        int r = codec_new(source, idx_field, adding->group,
-                          is_label || is_beside_picture(field, adding->steps) ? NULL : adding->steps, program->named,
-                          codec, why);
+        int r = codec_read(source, idx_field, adding->group,
+                           is_label || is_beside_picture(field, adding->steps) ? NULL : adding->steps, program->named,
+                           codec, why);
 
         if (r < 0 || !is_label)
                 return r;

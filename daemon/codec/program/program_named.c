@@ -23,16 +23,6 @@ size_t find_outside(const char *text, size_t begin, size_t end, char wanted) {
         return end;
 }
 
-/* The parser of steps counts its columns from the beginning of the text, so everything outside this part becomes
- * blanks. */
-static char *blank_but(const char *text, size_t begin, size_t end) {
-        char *copy = strndup(text, end);
-
-        if (copy)
-                memset(copy, ' ', begin);
-        return copy;
-}
-
 static int find_named(const struct source *source, struct step_text *reader, size_t n_word, uint32_t *ret_idx) {
         char names[256], meant[RECIPE_MEANT_MAX];
         const char *reason;
@@ -102,7 +92,7 @@ static int program_named_add_part(struct program *program, const struct source *
                                   const struct part *part, uint32_t group, uint32_t view, struct why *why) {
         struct step_text reader = { .what = "pipeline", .text = text, .at = text + part->begin, .why = why };
         const char *names_end = text + (part->steps < part->end ? part->steps - 1 : part->end);
-        _cleanup_(freep) char *steps = blank_but(text, part->steps, part->steps_end);
+        struct codec_steps steps;
         struct adding adding = { .group = group,
                                  .views = part->views,
                                  .has_function_on_picture = part->ending.own.function[0] &&
@@ -110,10 +100,10 @@ static int program_named_add_part(struct program *program, const struct source *
                                  .view = view,
                                  .collation = &part->ending.collation };
 
-        if (!steps)
-                return why_errno(why, -ENOMEM, "pipeline");
-        if (strspn(steps, BLANKS) < strlen(steps))
-                adding.steps = steps;
+        if (program_steps(program, part->steps, part->steps_end, &steps, why) < 0)
+                return -ENOMEM;
+        if (steps.list.n > 0)
+                adding.steps = &steps;
         if (part->steps < part->end && !adding.steps && part->views.n == 0 && !has_ending(&part->ending))
                 return why_set(why, -EINVAL,
                                "pipeline, column %zu: expected steps after \":\"; without it the field is "
@@ -170,7 +160,7 @@ static int program_named_parse_part(struct program *program, const struct source
                 find_masks(program, source, begin);
                 r = lead_fields(program, source, begin, why);
                 if (r == 0)
-                        r = bind_after(program, begin, &part->ending.own, text, why);
+                        r = bind_after(program, begin, &part->ending.own, why);
                 if (r == 0 && collation_mixes(&part->ending.collation))
                         r = check_mixed(program, begin, view, &part->ending.collation, why);
                 if (r == 0)

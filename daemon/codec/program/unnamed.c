@@ -75,7 +75,7 @@ static bool is_raw(const char *text) {
 }
 
 /* The field that the steps are for, in all its views. */
-static int add_main(struct program *program, const struct source *source, struct adding *adding, const char *text,
+static int add_main(struct program *program, const struct source *source, struct adding *adding,
                     const struct ending *ending, struct why *why) {
         const struct own_call *own = &ending->own;
         uint32_t idx_main = 0;
@@ -96,7 +96,7 @@ static int add_main(struct program *program, const struct source *source, struct
         if (r == 0)
                 r = bind_plugged(program, source, 0, &ending->plugged, why);
         if (r == 0)
-                r = bind_after(program, 0, own, text, why);
+                r = bind_after(program, 0, own, why);
         if (r == 0 && codec_drops_boxes(program->codecs[0]))
                 r = refuse_dropping(0, why);
         if (r == 0 && codec_needs_boxes(program->codecs[0]))
@@ -112,7 +112,7 @@ static int add_main(struct program *program, const struct source *source, struct
                 if (r == 0)
                         r = bind_plugged(program, source, program->n_fields - 1, &ending->plugged, why);
                 if (r == 0)
-                        r = bind_after(program, program->n_fields - 1, own, text, why);
+                        r = bind_after(program, program->n_fields - 1, own, why);
         }
         for (uint32_t i = 0; i < program->n_fields; i++)
                 program->collations[i] = ending->collation;
@@ -125,7 +125,7 @@ int parse_unnamed(struct program *program, const struct source *source, const ch
         uint32_t idx_main = source->schema.n_fields, idx_label = idx_main;
         struct adding adding = { 0 };
         struct ending ending;
-        _cleanup_(freep) char *steps = NULL;
+        struct codec_steps steps;
         size_t steps_end;
         int r = views_take(text, 0, strlen(text), &adding.views, &steps_end, why);
 
@@ -133,15 +133,15 @@ int parse_unnamed(struct program *program, const struct source *source, const ch
                 r = take_ending(program, text, 0, &steps_end, &ending, why);
         if (r < 0)
                 return r;
-        steps = strndup(text, steps_end);
-        if (!steps)
-                return why_errno(why, -ENOMEM, "pipeline");
-        if ((adding.views.n == 0 && !has_ending(&ending)) || strspn(steps, BLANKS) < steps_end)
-                adding.steps = steps;
+        r = program_steps(program, 0, steps_end, &steps, why);
+        if (r < 0)
+                return r;
+        if ((adding.views.n == 0 && !has_ending(&ending)) || steps.list.n > 0)
+                adding.steps = &steps;
         adding.collation = &ending.collation;
         r = find_label(source, &ending.collation, &idx_label, why);
         if (!no_main && r == 0) {
-                r = add_main(program, source, &adding, text, &ending, why);
+                r = add_main(program, source, &adding, &ending, why);
                 idx_main = r == 0 ? codec_field(program->codecs[0]) : idx_main;
         }
         if (idx_label < source->schema.n_fields && idx_label != idx_main && r == 0)
