@@ -56,7 +56,7 @@ static int name_it(struct dataset_setting *dataset, struct why *why) {
         return dataset->name ? 0 : why_errno(why, -ENOMEM, "name");
 }
 
-int path_dataset_read(const struct path_wish *wish, struct dataset_setting *ret_dataset, struct why *why) {
+static int path_dataset_read(const struct path_wish *wish, struct dataset_setting *ret_dataset, struct why *why) {
         struct dataset_setting dataset = { 0 };
         struct why reason;
         int r;

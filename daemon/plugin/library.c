@@ -129,6 +129,17 @@ static int library_open(struct library *library, const char *path, const char *n
         return r < 0 ? r : call_open(library, why);
 }
 
+static void library_free(struct library *library) {
+        if (!library)
+                return;
+        if (library->is_open && library->plugin.close)
+                library->plugin.close(library->opened);
+        if (library->handle)
+                dlclose(library->handle);
+        pthread_mutex_destroy(&library->lock);
+        free(library);
+}
+
 static void library_freep(struct library **library) {
         library_free(*library);
 }
@@ -146,23 +157,32 @@ int library_load(const char *path, const char *name, struct library **ret_librar
         return r;
 }
 
-void library_free(struct library *library) {
-        if (!library)
-                return;
-        if (library->is_open && library->plugin.close)
-                library->plugin.close(library->opened);
-        if (library->handle)
-                dlclose(library->handle);
-        pthread_mutex_destroy(&library->lock);
-        free(library);
-}
-
 const struct plugin_table *library_table(const struct library *library) {
         return &library->table;
 }
 
 /* ---- workers -------------------------------------------------------------------------------------------------------
  */
+
+/* Under the lock. */
+static void library_forget(struct kept *kept) {
+        if (kept->forget && kept->state)
+                kept->forget(kept->state);
+        *kept = (struct kept){ 0 };
+}
+
+static void library_worker_free(struct library_worker *worker) {
+        if (!worker)
+                return;
+        library_lock(worker->library);
+        for (unsigned i = 0; i < KEPT; i++)
+                library_forget(&worker->kept[i]);
+        scanning_free(worker->scanning);
+        if (worker->is_open && worker->library->plugin.worker_close)
+                worker->library->plugin.worker_close(worker->state);
+        unlock(worker->library);
+        free(worker);
+}
 
 int library_worker_new(struct library *library, struct library_worker **ret_worker, struct why *why) {
         struct library_worker *worker = calloc(1, sizeof(*worker));
@@ -186,26 +206,6 @@ int library_worker_new(struct library *library, struct library_worker **ret_work
         library_worker_free(worker);
         return why_set(why, -EINVAL, "plug-in %s cannot be used by a worker: %s", library->table.name,
                        calling.text[0] ? calling.text : "it does not say why");
-}
-
-/* Under the lock. */
-static void library_forget(struct kept *kept) {
-        if (kept->forget && kept->state)
-                kept->forget(kept->state);
-        *kept = (struct kept){ 0 };
-}
-
-void library_worker_free(struct library_worker *worker) {
-        if (!worker)
-                return;
-        library_lock(worker->library);
-        for (unsigned i = 0; i < KEPT; i++)
-                library_forget(&worker->kept[i]);
-        scanning_free(worker->scanning);
-        if (worker->is_open && worker->library->plugin.worker_close)
-                worker->library->plugin.worker_close(worker->state);
-        unlock(worker->library);
-        free(worker);
 }
 
 /* ---- asking --------------------------------------------------------------------------------------------------------

@@ -76,16 +76,10 @@ int library_is_still(const char *path, const struct stat *found, struct why *why
  * Its code runs. */
 int library_load(const char *path, const char *name, struct library **ret_library, struct why *why);
 
-/* Takes NULL. After all of its workers. */
-void library_free(struct library *library);
-
 const struct plugin_table *library_table(const struct library *library);
 
 /* What one thread needs to call it; that thread's alone. -ENOMEM; or worker_open() failed. */
 int library_worker_new(struct library *library, struct library_worker **ret_worker, struct why *why);
-
-/* Takes NULL. */
-void library_worker_free(struct library_worker *worker);
 
 /* Asks the plug-in. `input` and `output` are for PLUGIN_RUN. Takes as long as the plug-in does. */
 void library_ask(struct library_worker *worker, const struct plugin_request *request, const void *input, void *output,

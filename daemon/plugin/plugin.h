@@ -54,7 +54,3 @@ void plugin_seats_be_alone(struct plugin_seats *seats);
 int plugin_seats_ask(struct plugin_seats *seats, const struct plugin_use *use, const struct plugin_request *request,
                      struct plugin_reply *ret_reply, struct why *why);
 const uint8_t *plugin_seats_output(struct plugin_seats *seats, const struct plugin_use *use);
-
-/* Starts the process if it does not run, and asks. Errors as process_ask(). */
-int plugin_ask(struct process *process, const struct plugin_request *request, struct plugin_reply *ret_reply,
-               struct why *why);

@@ -14,8 +14,9 @@
 /* ---- settling ------------------------------------------------------------------------------------------------------
  */
 
-int plugin_ask(struct process *process, const struct plugin_request *request, struct plugin_reply *ret_reply,
-               struct why *why) {
+/* Starts the process if it does not run, and asks. Errors as process_ask(). */
+static int plugin_ask(struct process *process, const struct plugin_request *request, struct plugin_reply *ret_reply,
+                      struct why *why) {
         struct plugin_table ignored;
         int r = process_describe(process, &ignored, why);
 
