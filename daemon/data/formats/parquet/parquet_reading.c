@@ -2,12 +2,18 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/data/formats/parquet/arrow_note.h"
+#include "daemon/data/formats/arrow/table/ipc_schema.h"
+#include "daemon/data/formats/arrow/table/message.h"
 #include "daemon/data/formats/parquet/pages/parquet_reader.h"
+#include "proto/base/cleanup.h"
+
+#define ARROW_NONE UINT32_MAX
 
 struct parquet_reading {
         const struct columnar_pass *pass;
@@ -23,6 +29,60 @@ struct parquet_reading {
         struct growing elements; /* of the list of a row */
         int64_t number;
 };
+
+/* ---- Arrow's note ------------------------------------------------------------------------------------------------ */
+
+/* What Parquet cannot say about a column, and Arrow's writers note: that all lists of a level have the same length. The
+ * note is an Arrow schema message in base64. It only adds to Parquet's own schema: one that is absent, damaged, or of
+ * another shape says nothing, and the schema has no columns then. Returns 0 or -ENOMEM. */
+static int parquet_arrow_read(const struct parquet_note *note, struct arrow_schema *ret_schema) {
+        size_t n = note->n;
+        _cleanup_(growing_fini) struct growing decoded = { 0 };
+        struct flat_table header;
+        struct flat flat;
+        int n_bytes, r;
+
+        *ret_schema = (struct arrow_schema){ 0 };
+        if (n == 0 || n > INT_MAX / 2)
+                return 0;
+        if (growing_reserve(&decoded, n / 4 * 3 + 3) < 0)
+                return -ENOMEM;
+        n_bytes = EVP_DecodeBlock(decoded.bytes, (const unsigned char *)note->text, (int)n);
+        if (n_bytes <= 0)
+                return 0;
+        header = arrow_message_alone(decoded.bytes, (size_t)n_bytes, ARROW_MESSAGE_SCHEMA, &flat);
+        r = header.flat ? arrow_schema_read(&header, ret_schema, NULL) : 0;
+        return r == -ENOMEM ? r : 0;
+}
+
+/* The field of this name: a column, or a member of the struct `parent` (ARROW_NONE: a column). ARROW_NONE: there is
+ * none. */
+static uint32_t parquet_arrow_find(const struct arrow_schema *schema, uint32_t parent, const char *name) {
+        uint32_t idx = parent == ARROW_NONE ? 0 : parent + 1, end = schema->n_fields;
+
+        if (parent != ARROW_NONE)
+                end = idx + arrow_schema_field(schema, parent)->n_below;
+        while (idx < end) {
+                const struct arrow_field *field = arrow_schema_field(schema, idx);
+
+                if (strcmp(arrow_schema_text(schema, field->name), name) == 0)
+                        return idx;
+                idx += 1 + field->n_below;
+        }
+        return ARROW_NONE;
+}
+
+/* Writes the lengths of the lists of a field with n_dims levels where they are fixed, and leaves the others. */
+static void parquet_arrow_shape(const struct arrow_schema *schema, uint32_t field, uint32_t n_dims, int64_t *shape) {
+        for (uint32_t i = 0; i < n_dims && field < schema->n_fields - i; i++) {
+                const struct arrow_field *list = arrow_schema_field(schema, field + i);
+
+                if (list->n_children != 1)
+                        return;
+                if (list->kind == ARROW_FIXED_LIST && list->width > 0)
+                        shape[i] = list->width;
+        }
+}
 
 /* ---- planning ---------------------------------------------------------------------------------------------------- */
 
@@ -54,14 +114,14 @@ static int parquet_begin_plan(const struct columnar_pass *pass, struct columnar_
         return r < 0 ? why_set(planning->why, r, "no memory for its columns") : 0;
 }
 
-/* The field of Arrow's schema, or PARQUET_ARROW_NONE. */
+/* The field of Arrow's schema, or ARROW_NONE. */
 static uint32_t parquet_note_of(const struct columnar_planning *planning, const struct columnar_candidate *parent,
                                 const char *name) {
         const struct parquet_reading *reading = planning->reading;
 
-        if (parent && parent->note == PARQUET_ARROW_NONE)
-                return PARQUET_ARROW_NONE;
-        return parquet_arrow_find(&reading->note, parent ? parent->note : PARQUET_ARROW_NONE, name);
+        if (parent && parent->note == ARROW_NONE)
+                return ARROW_NONE;
+        return parquet_arrow_find(&reading->note, parent ? parent->note : ARROW_NONE, name);
 }
 
 static int parquet_refuse(const struct columnar_planning *planning, const struct columnar_candidate *candidate) {
