@@ -4,8 +4,10 @@ are done and before mixing; what it draws belongs to the batch's first sample.""
 import json
 import os
 import sys
+import textwrap
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from failing_fs import FailingFs
 from harness import case, contains, equal, identity_pixels, main, png, within, write
 from pyclient import Trainer, need, trainer
 
@@ -35,7 +37,6 @@ def pictures(box, n=33, **more):
 
 
 def run(box, daemon, source, *arguments, **more):
-    import textwrap
     return trainer(box, daemon, HELP + textwrap.dedent(source), *arguments, **more)
 
 
@@ -426,6 +427,36 @@ def _(box):
         out(len(kills))
     """, seconds=max(240, KILL_BATCHES), WHERE=make(box.path("pids")))
     equal(found[0] >= 3, True, f"processes were killed: {found[0]}")
+
+
+@case("a batch that is made again while its dataset cannot be read waits for that, and no batch is lost")
+def _(box):
+    disk = FailingFs(box, box.folder_of_pictures("p", 33, width=40, height=32))
+    daemon, where = box.daemon({"p": disk.path}, workers=2), make(box.path("where"))
+    job = Trainer(box, daemon, HELP + textwrap.dedent("""
+        where = sys.argv[1]
+        def once(image, label, samples):
+            image[...] = 255 - image
+            if 9 in samples and not os.path.exists(where + "/ends"):
+                open(where + "/ends", "w").close()
+                while not os.path.exists(where + "/fails"):
+                    time.sleep(0.01)
+                os._exit(3)
+        plain = [batch["image"] for batch in load("center_crop(8)", shuffle=False)]
+        out("now")
+        seen = []
+        for batch, image in zip(load("image, label: center_crop(8) python(once, batch=true)", {"once": once},
+                                     shuffle=False), plain):
+            assert (batch["image"] == 255 - image).all(), batch.indices
+            seen += batch.indices.tolist()
+        out(seen)
+    """), [where])
+    within(60, lambda: os.path.exists(os.path.join(where, "ends")), "the process is about to end")
+    disk.fail("*", "EIO")
+    write(os.path.join(where, "fails"), b"")
+    within(60, lambda: any(job["hold"] for job in daemon.objects("jobs")), "it is on hold")
+    disk.clear()
+    equal(job.finish(60)[-1], list(range(33)), "samples")
 
 
 @case("a daemon that restarts in the middle of an epoch costs no batch")
