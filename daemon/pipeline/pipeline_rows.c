@@ -56,7 +56,9 @@ uint32_t rows_at_once(struct stream *stream) {
 }
 
 void rows_go_to(struct task *task, uint32_t idx_row) {
-        task_begin(task, task->batch, task->idx_sample + idx_row - task->idx_row, &task->rows[idx_row]);
+        const struct batch_sample sample = task_row_sample(&task->rows[idx_row]);
+
+        task_begin(task, task->batch, task->idx_sample + idx_row - task->idx_row, &sample);
         task->idx_row = idx_row;
         task->is_copied = false;
         task->own.n_tries = task->own.idx_blamed == idx_row;
@@ -247,8 +249,7 @@ static uint32_t pipeline_rows_copy_rows(const struct task *task) {
 
 static void rows_served(struct worker *worker, struct task *task, uint32_t n) {
         for (uint32_t i = 0; i < n && task->batch->samples; i++)
-                task->batch->samples[task->idx_sample + i] =
-                        (struct batch_sample){ task->rows[i].position, task->rows[i].index, task->rows[i].index, 0 };
+                task->batch->samples[task->idx_sample + i] = task_row_sample(&task->rows[i]);
         for (uint32_t i = 0; i < n; i++)
                 batch_served(task->batch, task->idx_sample + i, task->rows[i].index, task->rows[i].index, NULL);
         counter_add(&worker->counters->n_samples, n);

@@ -133,7 +133,8 @@ enum sample_state planner_retire(struct planner *planner, struct task *task) {
 }
 
 enum sample_state planner_substitute(struct planner *planner, struct task *task) {
-        if (order_table_at(task->batch->order, task->position + task->n_tries, &task->candidate) == 0)
+        if (order_table_at(task->batch->order, task->sample.position + task->sample.n_tries, &task->sample.candidate) ==
+            0)
                 return SAMPLE_LOCATE;
         STAILQ_INSERT_TAIL(&planner->retries, task, entry);
         return SAMPLE_ELSEWHERE;

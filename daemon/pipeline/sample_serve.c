@@ -55,7 +55,7 @@ static void trace_sample(struct worker *worker, const struct task *task) {
         if (!trace_is_on())
                 return;
         worker->subject = batch_subject(task->batch);
-        worker->subject.sample = task->candidate;
+        worker->subject.sample = task->sample.candidate;
         worker->subject.lane = (uint16_t)task->idx;
         trace_set_subject(&worker->subject);
 }
@@ -201,10 +201,9 @@ enum sample_state sample_served(struct worker *worker, struct task *task) {
         struct batch *batch = task->batch;
 
         if (batch->samples)
-                batch->samples[task->idx_sample] = (struct batch_sample){ task->position, task->index, task->candidate,
-                                                                          task->n_tries };
+                batch->samples[task->idx_sample] = task->sample;
         if (!task->remakes || reason)
-                batch_served(batch, task->idx_sample, task->index, task->candidate, reason);
+                batch_served(batch, task->idx_sample, task->sample.index, task->sample.candidate, reason);
         if (reason)
                 counter_add(&worker->counters->n_substituted, 1);
         if (!task->remakes) {

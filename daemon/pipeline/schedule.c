@@ -154,7 +154,7 @@ static bool stream_begin_batch(struct planner *planner, struct stream *stream) {
 
 /* Sends a batch that is served again to the workers, one task for all of it. Its place comes next as before. */
 static void stream_plan_replay(struct planner *planner, struct stream *stream) {
-        static const struct task_row NOTHING;
+        static const struct batch_sample NONE;
         struct slot *slot = stream_take_slot(planner, stream);
         struct task *task;
 
@@ -162,7 +162,7 @@ static void stream_plan_replay(struct planner *planner, struct stream *stream) {
                 return;
         batch_begin_replay(&stream->batches[slot->idx], stream);
         task = planner_take_task(planner, stream);
-        task_begin(task, &stream->batches[slot->idx], 0, &NOTHING);
+        task_begin(task, &stream->batches[slot->idx], 0, &NONE);
         task_read_nothing(task);
         states_begin(planner, task, SAMPLE_REPLAY);
 }
@@ -209,6 +209,7 @@ static void look_up_rows(struct stream *stream, struct task *task) {
 /* Plans one sample, or several that are only copied. Returns false if the stream cannot go on now. */
 static bool stream_plan_samples(struct planner *planner, struct stream *stream) {
         struct task *task = STAILQ_FIRST(&planner->free_tasks);
+        struct batch_sample first;
 
         look_up_rows(stream, task);
         if (task->n_rows == 0) {
@@ -216,7 +217,8 @@ static bool stream_plan_samples(struct planner *planner, struct stream *stream) 
                 return false;
         }
         planner_take_task(planner, stream);
-        task_begin(task, stream->batch, stream->idx_sample, &task->rows[0]);
+        first = task_row_sample(&task->rows[0]);
+        task_begin(task, stream->batch, stream->idx_sample, &first);
         stream->idx_sample += task->n_rows;
         if (stream->idx_sample == stream->batch->n_samples)
                 stream_next_step(stream);

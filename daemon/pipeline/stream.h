@@ -34,11 +34,12 @@ struct desk;
 struct task;
 STAILQ_HEAD(tasks, task);
 
-/* A sample that is in a batch, to make it again. */
+/* A sample of a batch. */
 struct batch_sample {
-        uint64_t position, index;
-        uint64_t candidate; /* that was served */
-        uint64_t n_tries;   /* substitutes until then */
+        uint64_t position;  /* in the epoch, of all ranks */
+        uint64_t index;     /* the sample that the order asks for */
+        uint64_t candidate; /* the sample that is served: `index`, or a substitute */
+        uint64_t n_tries;   /* substitutes so far */
 };
 
 /* One batch under way: what its workers share. There is one for each slot of the ring. What all workers write for each
@@ -58,7 +59,7 @@ struct batch {
         uint64_t position;            /* of its first unit, which draws of the whole batch depend on */
         struct mix_draw *draws;       /* mixing_n_draws(); NULL: nothing is mixed */
         uint64_t *positions;          /* batch_samples: of each sample, if units have several; else NULL */
-        struct batch_sample *samples; /* batch_samples, if functions get whole batches; else NULL */
+        struct batch_sample *samples; /* batch_samples, to make them again if functions get whole batches; else NULL */
         struct kept *keeps;           /* a copy of it is to be kept here; NULL: none */
         struct kept *replays;         /* it is this one, served again; NULL: it is a batch of its own */
 

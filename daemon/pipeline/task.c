@@ -91,11 +91,11 @@ static bool find_piece(struct task *task, const struct source *source, uint32_t 
         if (task->idx_read == 0)
                 task->piece = (struct source_piece){ 0 };
         while (task->piece.number <= task->idx_read)
-                source_next_piece(source, task->candidate, field, &task->piece);
+                source_next_piece(source, task->sample.candidate, field, &task->piece);
         extent->offset = task->piece.offset;
         extent->length = task->piece.n_bytes;
         after = task->piece;
-        return source_next_piece(source, task->candidate, field, &after);
+        return source_next_piece(source, task->sample.candidate, field, &after);
 }
 
 /* A gathered field is the only stored one of its source: one read for each piece. */
@@ -106,7 +106,7 @@ static void span_piece(struct task *task, uint32_t idx_field, struct source_read
         struct extent extent;
         bool has_more;
 
-        source_locate(source, task->candidate, field, &extent);
+        source_locate(source, task->sample.candidate, field, &extent);
         has_more = find_piece(task, source, field, &extent);
         task->n_reads = task->idx_read + 1 + has_more;
         task->fields[idx_field] = (struct field_bytes){ .n_bytes = extent.length, .idx_read = task->idx_read };
@@ -123,7 +123,7 @@ static bool is_long_sound(const struct task *task, uint32_t idx_field, const str
         if (extent->shard || extent->offset > 0 || extent->length <= TASK_BUFFER_BYTES ||
             extent->flags & (EXTENT_NOT_REGULAR | EXTENT_UNREACHABLE))
                 return false;
-        part = codec_part(codec, dataset_source(task->batch->stream->dataset->dataset), task->candidate);
+        part = codec_part(codec, dataset_source(task->batch->stream->dataset->dataset), task->sample.candidate);
         return part.has_duration || part.start_s > 0;
 }
 
@@ -150,8 +150,8 @@ void task_take_head(struct task *task) {
 
                 if (!codec_is_stored(codec) || task->fields[i].is_absent)
                         continue;
-                part = codec_part(codec, source, task->candidate);
-                source_locate(source, task->candidate, codec_field(codec), &extent);
+                part = codec_part(codec, source, task->sample.candidate);
+                source_locate(source, task->sample.candidate, codec_field(codec), &extent);
                 if (!codec_excerpt(codec, &part, task->request.buffer, task->request.n_bytes, extent.length,
                                    &task->excerpt))
                         task->excerpt.n_head_bytes = 0;
@@ -163,7 +163,7 @@ void task_take_head(struct task *task) {
 static void span_fields(struct task *task, struct source_read *ret_span) {
         const struct stream *stream = task->batch->stream;
         const struct source *source = dataset_source(stream->dataset->dataset);
-        const struct source *part = dataset_source(dataset_with(stream->dataset->dataset, task->candidate));
+        const struct source *part = dataset_source(dataset_with(stream->dataset->dataset, task->sample.candidate));
         struct source_read spans[DLP_TENSORS_MAX];
         uint32_t n_fields = program_n_fields(task->program), n_stored = 0;
         bool is_gathered = false, is_long = false;
@@ -180,7 +180,7 @@ static void span_fields(struct task *task, struct source_read *ret_span) {
 
                 task->fields[i] = (struct field_bytes){ .idx_read = first_read(task, i) };
                 if (!codec_is_stored(codec)) {
-                        task->fields[i].is_absent = !source_has(source, task->candidate, codec_field(codec));
+                        task->fields[i].is_absent = !source_has(source, task->sample.candidate, codec_field(codec));
                         continue;
                 }
                 if (codec_is_gathered(codec)) {
@@ -188,7 +188,7 @@ static void span_fields(struct task *task, struct source_read *ret_span) {
                         is_gathered = true;
                         continue;
                 }
-                source_locate(source, task->candidate, codec_field(codec), &extent);
+                source_locate(source, task->sample.candidate, codec_field(codec), &extent);
                 if (extent.flags & EXTENT_ABSENT) {
                         task->fields[i].is_absent = true;
                         continue;
@@ -211,7 +211,7 @@ static void span_fields(struct task *task, struct source_read *ret_span) {
 
 /* A part of a shard: whole blocks of a file that all samples of the dataset share. */
 static int task_locate_part(struct planner *planner, struct task *task, const struct source_read *span) {
-        struct dataset *owner = dataset_with(task->batch->stream->dataset->dataset, task->candidate);
+        struct dataset *owner = dataset_with(task->batch->stream->dataset->dataset, task->sample.candidate);
         struct read_request *request = &task->request;
 
         request->path = span->first.shard;
@@ -275,9 +275,10 @@ static int task_locate_file(struct planner *planner, struct task *task, const st
 
 /* Finds where the candidate's bytes lie, and memory for them. */
 static int task_locate_bytes(struct planner *planner, struct task *task) {
-        struct dataset *dataset = dataset_with(task->batch->stream->dataset->dataset, task->candidate);
+        struct dataset *dataset = dataset_with(task->batch->stream->dataset->dataset, task->sample.candidate);
         struct read_request *request = &task->request;
-        const char *broken = source_broken(dataset_source(task->batch->stream->dataset->dataset), task->candidate);
+        const char *broken = source_broken(dataset_source(task->batch->stream->dataset->dataset),
+                                           task->sample.candidate);
         struct source_read span;
 
         if (broken) {
@@ -297,13 +298,11 @@ static int task_locate_bytes(struct planner *planner, struct task *task) {
 
 /* ---- states ---------------------------------------------------------------------------------------------------- */
 
-void task_begin(struct task *task, struct batch *batch, uint32_t idx_sample, const struct task_row *row) {
+void task_begin(struct task *task, struct batch *batch, uint32_t idx_sample, const struct batch_sample *sample) {
         if (task->batch != batch) /* the planner, which looks at all tasks, reads it: a worker never changes it */
                 task->batch = batch;
         task->idx_sample = idx_sample;
-        task->position = row->position;
-        task->index = task->candidate = row->index;
-        task->n_tries = 0;
+        task->sample = *sample;
         task->own.state = OWN_NONE;
         task->own.n_tries = 0;
         task->gave_way = false;
@@ -326,7 +325,7 @@ void task_read_nothing(struct task *task) {
 enum sample_state task_locate(struct planner *planner, struct task *task) {
         int r;
 
-        task->program = programs_with(task->batch->stream->programs, task->candidate);
+        task->program = programs_with(task->batch->stream->programs, task->sample.candidate);
         task->idx_field = 0;
         r = task_locate_bytes(planner, task);
         if (r == -EAGAIN) {
@@ -362,7 +361,7 @@ uint64_t task_seed_at(const struct task *task, uint64_t position, uint32_t view)
 }
 
 uint64_t task_seed(const struct task *task, uint32_t view) {
-        return task_seed_at(task, task->position, view);
+        return task_seed_at(task, task->sample.position, view);
 }
 
 void task_trim(struct task *task) {
@@ -405,7 +404,7 @@ struct codec_input task_input(struct task *task, uint32_t idx_field) {
                 .bytes = task->request.buffer + field->offset - n_head,
                 .n_bytes = n_head > 0 ? n_head + task->request.n_bytes : bytes_of_field(task, idx_field),
                 .source = dataset_source(stream->dataset->dataset),
-                .sample = task->candidate,
+                .sample = task->sample.candidate,
                 .lead_width = lead == CODEC_NONE ? 0 : task->sizes[lead].width,
                 .lead_height = lead == CODEC_NONE ? 0 : task->sizes[lead].height,
                 .kept = &task->kept,
@@ -414,7 +413,8 @@ struct codec_input task_input(struct task *task, uint32_t idx_field) {
                 .row_stride = is_elsewhere ? 0 : padding_row_stride(layout),
                 .plane_stride = is_elsewhere ? 0 : padding_plane_stride(layout),
                 .plan_boxes = plan_boxes_of(task, idx_field),
-                .part = n_head > 0 ? (struct codec_part){ 0 }
-                                   : codec_part(codec, dataset_source(stream->dataset->dataset), task->candidate),
+                .part = n_head > 0
+                                ? (struct codec_part){ 0 }
+                                : codec_part(codec, dataset_source(stream->dataset->dataset), task->sample.candidate),
         };
 }

@@ -41,6 +41,10 @@ struct task_row {
         uint64_t index;
 };
 
+static inline struct batch_sample task_row_sample(const struct task_row *row) {
+        return (struct batch_sample){ .position = row->position, .index = row->index, .candidate = row->index };
+}
+
 /* What has become of a sample that was laid on its stream's desk (pipeline/desk/desk.h). */
 enum own_state {
         OWN_NONE,   /* it has not been there */
@@ -107,17 +111,14 @@ struct task {
         struct batch *batch;
         const struct program *program; /* of the candidate's part of the dataset */
         uint32_t idx_sample;           /* in the batch */
-        uint64_t position;             /* global, in the epoch */
-        uint64_t index;                /* the sample that the order asks for */
-        uint64_t candidate;            /* the sample that is being read: `index`, or a substitute */
-        uint64_t n_tries;              /* substitutes so far */
-        struct trouble *trouble;       /* owned; NULL: nothing was wrong with it */
-        bool remakes;                  /* the batch's samples are made again, one after the other (pipeline/whole.h), */
-        uint32_t n_batch_tries;        /* and this many processes have ended over the batch */
-        uint64_t n_scratch_bytes;      /* pipeline/memory/scratch.h: what it has borrowed, or waits for; else 0 */
-        uint64_t scratch_ns;           /* since when it has that */
-        uint32_t n_shortages;          /* tries that failed for lack of memory or descriptors */
-        uint64_t not_before_ns;        /* such a task rests until then; 0: to be read at once */
+        struct batch_sample sample;
+        struct trouble *trouble;  /* owned; NULL: nothing was wrong with it */
+        bool remakes;             /* the batch's samples are made again, one after the other (pipeline/whole.h), */
+        uint32_t n_batch_tries;   /* and this many processes have ended over the batch */
+        uint64_t n_scratch_bytes; /* pipeline/memory/scratch.h: what it has borrowed, or waits for; else 0 */
+        uint64_t scratch_ns;      /* since when it has that */
+        uint32_t n_shortages;     /* tries that failed for lack of memory or descriptors */
+        uint64_t not_before_ns;   /* such a task rests until then; 0: to be read at once */
 
         bool gave_way;    /* the candidate was given up for another user once; not again, or it might never be made */
         bool is_copied;   /* all its rows are to be copied, nothing is read; where functions follow, they are a run */
@@ -143,7 +144,7 @@ static inline struct task *task_of_ready(struct fair_item *item) {
 struct planner;
 
 /* From now on the task is with this sample of the batch. Planner, or the worker that has it. */
-void task_begin(struct task *task, struct batch *batch, uint32_t idx_sample, const struct task_row *row);
+void task_begin(struct task *task, struct batch *batch, uint32_t idx_sample, const struct batch_sample *sample);
 
 /* Nothing is read for its sample, or for its batch; what an earlier one read may be gone. Any thread that has the
  * task. */

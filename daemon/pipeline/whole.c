@@ -11,13 +11,8 @@
 
 /* The task is with this sample of its batch, and with what was served of it. */
 static void whole_go_to(struct task *task, uint32_t idx_sample) {
-        const struct batch_sample *sample = &task->batch->samples[idx_sample];
-        const struct task_row row = { .position = sample->position, .index = sample->index };
-
-        task_begin(task, task->batch, idx_sample, &row);
+        task_begin(task, task->batch, idx_sample, &task->batch->samples[idx_sample]);
         task->is_copied = false;
-        task->candidate = sample->candidate;
-        task->n_tries = sample->n_tries;
 }
 
 /* The function is told which samples these are. */
@@ -32,7 +27,7 @@ static void write_numbers(const struct batch *batch) {
 static enum sample_state to_function(struct task *task) {
         write_numbers(task->batch);
         whole_go_to(task, 0);
-        task->program = programs_with(task->batch->stream->programs, task->candidate);
+        task->program = programs_with(task->batch->stream->programs, task->sample.candidate);
         task->own.n_tries = task->n_batch_tries;
         task->remakes = false;
         return SAMPLE_BATCH;

@@ -91,7 +91,7 @@ static void order_fill(struct orders_message *orders, uint32_t idx, const struct
         order->slot = task->batch->slot->idx;
         order->place = task->idx_sample;
         order->epoch = task->batch->epoch;
-        order->sample = task->candidate;
+        order->sample = task->sample.candidate;
         if (desk_is_whole(task))
                 order->n_samples = task->batch->n_kept;
         for (uint32_t i = 0; i < n; i++) {
@@ -100,7 +100,7 @@ static void order_fill(struct orders_message *orders, uint32_t idx, const struct
                 Dlp__OrderStep *step = &message->steps[i];
 
                 dlp__order_step__init(step);
-                step->seed = ctl_work_seed_of(task, task->position, idx_field);
+                step->seed = ctl_work_seed_of(task, task->sample.position, idx_field);
                 if (ctl_work_input_varies(field)) {
                         step->shape = task->inputs[idx_field];
                         step->n_shape = field->form.input.n_dims;

@@ -157,7 +157,7 @@ static void note_limit(const struct desk *desk, const struct seat *seat, struct 
         *overdue = (struct overdue){ .begun_ns = seat->begun_ns,
                                      .limit_ns = seat->limit_ns,
                                      .pid = seat->pid,
-                                     .sample = seat->dealt[0]->candidate,
+                                     .sample = seat->dealt[0]->sample.candidate,
                                      .is_run = task_n_samples(seat->dealt[0]) > 1 };
 }
 

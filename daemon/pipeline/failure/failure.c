@@ -15,7 +15,7 @@
 
 /* The dataset that has the candidate, and its number there. */
 static struct catalog_dataset *dataset_of(const struct task *task, uint64_t *ret_sample) {
-        *ret_sample = task->candidate;
+        *ret_sample = task->sample.candidate;
         return catalog_dataset_with(task->batch->stream->dataset, ret_sample);
 }
 
@@ -31,7 +31,7 @@ static void name_sample(struct task *task, const char *text, struct why *ret_nam
                         text);
         else
                 why_set(ret_named, 0, "%s: sample %llu (%s; number %llu of %s): %s", dataset->name,
-                        (unsigned long long)sample, name, (unsigned long long)task->candidate, all->name, text);
+                        (unsigned long long)sample, name, (unsigned long long)task->sample.candidate, all->name, text);
 }
 
 static void report(struct task *task, const struct why *named, const char *what_next) {
@@ -83,14 +83,14 @@ static enum sample_state substitute(struct worker *worker, struct task *task, co
         struct stream *stream = task->batch->stream;
         struct why none;
 
-        if (++task->n_tries < stream->whole.terms.n_positions && task->n_tries <= SUBSTITUTES_MAX) {
+        if (++task->sample.n_tries < stream->whole.terms.n_positions && task->sample.n_tries <= SUBSTITUTES_MAX) {
                 report(task, named, "the next sample of the order takes its place");
                 task->trouble->since_ns = 0;
                 batch_forget_shape(task->batch);
                 return SAMPLE_SUBSTITUTE;
         }
         why_set(&none, 0, "%s: no good sample found to take the place of sample %llu in %llu tries; the first: %s",
-                stream->dataset->name, (unsigned long long)task->index, (unsigned long long)task->n_tries,
+                stream->dataset->name, (unsigned long long)task->sample.index, (unsigned long long)task->sample.n_tries,
                 task->trouble->reason.text);
         return end_job(worker, task, EBADMSG, &none);
 }
@@ -169,7 +169,7 @@ enum sample_state failure_decide(struct worker *worker, struct task *task) {
         if (!task->trouble->reason.text[0])
                 task->trouble->reason = named;
         ledger_meet(dataset->ledger, sample, task->bad_field ? task->bad_field : "", text.text);
-        if (!damage_meet(&job->damage, task->candidate))
+        if (!damage_meet(&job->damage, task->sample.candidate))
                 return end_too_many(worker, task, &named);
         switch (job->terms.on_error) {
         case ON_ERROR_SKIP:

@@ -18,7 +18,7 @@ enum sample_state park_sample(struct planner *planner, struct task *task) {
 
         trouble->batch = task->batch;
         trouble->idx_sample = task->idx_sample;
-        trouble->sample = (struct batch_sample){ task->position, task->index, task->candidate, task->n_tries };
+        trouble->sample = task->sample;
         trouble->remakes = task->remakes;
         trouble->n_batch_tries = task->n_batch_tries;
         TAILQ_INSERT_TAIL(&stream->parked, trouble, entry);
@@ -29,7 +29,6 @@ enum sample_state park_sample(struct planner *planner, struct task *task) {
 }
 
 static void read_parked_again(struct planner *planner, struct stream *stream, struct trouble *trouble) {
-        const struct task_row row = { trouble->sample.position, trouble->sample.index };
         struct task *task = planner_take_task(planner, stream);
 
         TAILQ_REMOVE(&stream->parked, trouble, entry);
@@ -38,9 +37,7 @@ static void read_parked_again(struct planner *planner, struct stream *stream, st
         task->idx_row = 0;
         task->own.idx_blamed = UINT32_MAX;
         task->is_copied = false;
-        task_begin(task, trouble->batch, trouble->idx_sample, &row);
-        task->candidate = trouble->sample.candidate;
-        task->n_tries = trouble->sample.n_tries;
+        task_begin(task, trouble->batch, trouble->idx_sample, &trouble->sample);
         task->remakes = trouble->remakes;
         task->n_batch_tries = trouble->n_batch_tries;
         task->trouble = trouble;

@@ -113,14 +113,14 @@ static void begin_packet(struct rendering *rendering) {
 static void begin_order(struct rendering *rendering, struct task *task, uint64_t allowed_bytes) {
         const struct isolated *isolated = task->batch->stream->isolated;
         const struct source *source = dataset_source(task->batch->stream->dataset->dataset);
-        uint32_t part = source->n_parts > 0 ? source_part_of(source, task->candidate) : 0;
+        uint32_t part = source->n_parts > 0 ? source_part_of(source, task->sample.candidate) : 0;
         struct render_order *order = &rendering->orders[rendering->n_orders];
 
         rendering->task = rendering->tasks[rendering->n_orders] = task;
         rendering->order = order;
         rendering->n_orders++;
         order->program = isolated->programs[part].number;
-        order->sample = task->candidate;
+        order->sample = task->sample.candidate;
         order->epoch = (uint32_t)task->batch->epoch;
         order->n_fields = 0;
         order->allowed_bytes = allowed_bytes;
@@ -305,8 +305,8 @@ static void rendering_tell_end(struct rendering *rendering, pid_t pid, const str
         if (n_before < ENDS_TOLD_MAX)
                 log_warning("isolation",
                             "the decoder process %ld of user %u %s over sample %llu of %s; another one takes its place",
-                            (long)pid, (unsigned)rendering->booth->uid, how->text, (unsigned long long)task->candidate,
-                            task->batch->stream->dataset->name);
+                            (long)pid, (unsigned)rendering->booth->uid, how->text,
+                            (unsigned long long)task->sample.candidate, task->batch->stream->dataset->name);
         else if (n_before == ENDS_TOLD_MAX)
                 log_warning("isolation", "more than %u decoder processes have ended; further ones are counted only",
                             ENDS_TOLD_MAX);
