@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "daemon/collate/collation_type.h"
-#include "proto/base/step_text.h"
 
 enum {
         VALUE,
@@ -18,6 +17,8 @@ enum {
         LABELS,
         MASK
 };
+
+#define NAME_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
 
 static const char *const OF_STEP[] = { "padding", "fill", "padding_mode", NULL };
 
@@ -47,7 +48,7 @@ static int settle(struct value *values, struct collation *collation, struct why 
                                pad.to[0]);
         if (pad.truncates && pad.to[0] == 0 && pad.most[0] == 0)
                 return why_set(why, -EINVAL, "truncate=true needs to=N or max=N, the length that samples are cut to");
-        if (mask && (strlen(mask) >= DLP_TENSOR_NAME_MAX || word_length(mask) < strlen(mask)))
+        if (mask && (strlen(mask) >= DLP_TENSOR_NAME_MAX || mask[strspn(mask, NAME_CHARACTERS)] != '\0'))
                 return why_set(why, -EINVAL, "mask=%.40s; expected a name of 1 to %u bytes: letters, digits and \"_\"",
                                mask, DLP_TENSOR_NAME_MAX - 1);
         if (mask)
