@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "daemon/ctl/ctl_server.h"
 #include "proto/base/cleanup.h"
 #include "proto/frame.h"
 #include "proto/layout.h"
