@@ -193,7 +193,7 @@ coverage: ## lines that the release tests reach, by floor
 
 fuzz: ## every parser, coverage-guided: FUZZ_SECONDS (60) each, FUZZ=name for one, FUZZ_BESIDE=2 at a time
 	@$(DEPS) build check fuzz
-	+@if command -v clang >/dev/null; then $(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=fuzzer CC=clang \
+	+@if command -v clang >/dev/null; then $(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=fuzzer CC=clang build/fuzzer/tools/print_kinds \
 		$(if $(FUZZ),$(FUZZ:%=build/fuzzer/fuzz/guided_%),guided-programs) && \
 		$(PYTHON) tests/fuzz/run.py --seconds $(FUZZ_SECONDS) --beside $(FUZZ_BESIDE) $(if $(FUZZ_ROUNDS),--runs $(FUZZ_ROUNDS)) $(FUZZ); \
 		else echo "fuzz: no clang, so nothing coverage-guided"; fi

@@ -11,6 +11,7 @@ most. The status is 1 if anything was found.
 """
 import argparse
 import glob
+import json
 import os
 import re
 import shutil
@@ -39,6 +40,37 @@ TERMS = {
 }
 
 
+# Whose words a fuzzer of texts needs, beside those of its NAME.dict: families of kinds (tests/tools/print_kinds.c).
+FAMILIES = {"recipe": ("pictures", "sounds", "collations"), "sampler": ("samplers",)}
+
+
+def words_of(families):
+    """The names of kinds, of their classes and arguments, and choices."""
+    printed = subprocess.run([os.path.join(BUILD, "tools", "print_kinds")], env=environment(), check=True, stdout=subprocess.PIPE)
+    for kind in (kind for family in json.loads(printed.stdout) if family["family"] in families for kind in family["kinds"]):
+        yield from (name + "(" for name in [kind["name"]] + kind.get("classes", []))
+        for argument in kind["arguments"]:
+            yield from (argument[key] + "=" for key in ("name", "other_name") if key in argument)
+            yield from argument.get("choices", [])
+
+
+def dictionary_of(name):
+    """The path of its dictionary, which is written here. None: it has no words."""
+    path = os.path.join(ROOT, "tests", "fuzz", f"{name}.dict")
+    lines = []
+    if os.path.exists(path):
+        with open(path, encoding="ascii") as file:
+            lines = file.read().splitlines()
+    if name in FAMILIES:
+        lines += sorted({f'"{word}"' for word in words_of(FAMILIES[name])} - set(lines))
+    if not lines:
+        return None
+    written = os.path.join(BUILD, f"{name}.dict")
+    with open(written, "w", encoding="ascii") as file:
+        file.write("\n".join(lines) + "\n")
+    return written
+
+
 def names_of_all():
     sources = glob.glob(os.path.join(ROOT, "tests", "fuzz", "guided_*.c"))
     return sorted(os.path.basename(path)[len("guided_"):-len(".c")] for path in sources)
@@ -64,16 +96,16 @@ class Fuzzer:
         self.finds = []
         os.makedirs(self.learned, exist_ok=True)
         os.makedirs(os.path.dirname(self.log_path), exist_ok=True)
+        self.dictionary = None
 
     def command(self, seconds, runs):
-        dictionary = os.path.join(ROOT, "tests", "fuzz", f"{self.name}.dict")
         command = [self.program, f"-max_len={self.terms.get('max_len', 4096)}", f"-timeout={UNIT_SECONDS}",
                    f"-max_total_time={seconds}", "-print_final_stats=1", "-rss_limit_mb=4096",
                    f"-artifact_prefix={BUILD}/found/{self.name}-"]
         if runs:
             command.append(f"-runs={runs}")
-        if os.path.exists(dictionary):
-            command.append(f"-dict={dictionary}")
+        if self.dictionary:
+            command.append(f"-dict={self.dictionary}")
         seeds = [self.kept] if os.path.isdir(self.kept) else []
         return command + self.terms.get("options", []) + [self.learned] + seeds + self.seeds()
 
@@ -82,6 +114,7 @@ class Fuzzer:
 
     def run(self, seconds, runs):
         end = time.monotonic() + seconds
+        self.dictionary = dictionary_of(self.name)
         with open(self.log_path, "wb") as log:
             while True:
                 left = max(1, round(end - time.monotonic()))

@@ -1,0 +1,122 @@
+/* print_kinds: the kinds of all families (proto/text/kinds.h) as JSON, for whoever writes a page, a dictionary or a
+ * test of all of them: a list of families, each with its name and the list of its kinds.
+ *
+ *      [{ "family": "pictures", "kinds": [{ "name": "solarize", "classes": ["RandomSolarize"], "doc": "Inverts ...",
+ *         "example": "...", "like": "...", "arguments": [{ "name": "threshold", "type": "number", "is_optional": false,
+ *         "allowed": "a number from 0 to 256", "minimum": 0, "maximum": 256 }, ...] }, ...] }, ...]
+ *
+ * What a kind does not say is not there. */
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/augment/step.h"
+#include "daemon/collate/collation_type.h"
+#include "daemon/data/format.h"
+#include "daemon/sound/sound_step.h"
+#include "daemon/staging/record/record_steps.h"
+#include "proto/base/cleanup.h"
+#include "proto/order/steps/sampler_step.h"
+#include "proto/text/step_values.h"
+
+static const struct {
+        const char *name;
+        const struct kind_family *family;
+} FAMILIES[] = {
+        { "pictures", &picture_steps }, { "sounds", &sound_kinds },        { "collations", &collation_kinds },
+        { "samplers", &dlp_samplers },  { "preparation", &prepare_kinds },
+};
+
+static const char *const TYPES[] = {
+        [ARGUMENT_WHOLE] = "whole",   [ARGUMENT_NUMBER] = "number",     [ARGUMENT_FLAG] = "flag",
+        [ARGUMENT_CHOICE] = "choice", [ARGUMENT_SIZE] = "size",         [ARGUMENT_SIZE_SHORT] = "size_short",
+        [ARGUMENT_RANGE] = "range",   [ARGUMENT_SPAN] = "span",         [ARGUMENT_AROUND] = "around",
+        [ARGUMENT_LIST] = "list",     [ARGUMENT_NUMBERS] = "numbers",   [ARGUMENT_WEIGHTS] = "weights",
+        [ARGUMENT_NAME] = "name",     [ARGUMENT_COLUMN] = "column",     [ARGUMENT_LENGTHS] = "lengths",
+        [ARGUMENT_STEPS] = "steps",   [ARGUMENT_ANYTHING] = "anything",
+};
+
+static void add_text(cJSON *object, const char *key, const char *text) {
+        if (text)
+                cJSON_AddStringToObject(object, key, text);
+}
+
+static void add_words(cJSON *object, const char *key, const char *words) {
+        cJSON *list = words ? cJSON_AddArrayToObject(object, key) : NULL;
+        char copy[256];
+
+        snprintf(copy, sizeof(copy), "%s", words ? words : "");
+        for (char *rest = NULL, *word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
+                cJSON_AddItemToArray(list, cJSON_CreateString(word));
+}
+
+static cJSON *argument_json(const struct kind *kind, const struct argument *argument) {
+        cJSON *object = cJSON_CreateObject();
+        char allowed[512];
+
+        values_describe(kind, argument, allowed, sizeof(allowed));
+        add_text(object, "name", argument->name);
+        add_text(object, "type", TYPES[argument->type]);
+        add_text(object, "default", argument->by_default);
+        cJSON_AddBoolToObject(object, "is_optional", argument->is_optional);
+        add_text(object, "allowed", allowed);
+        add_text(object, "form", argument->form);
+        add_text(object, "word", argument->word);
+        add_text(object, "other_name", argument->other_name);
+        cJSON_AddNumberToObject(object, "minimum", argument->minimum);
+        cJSON_AddNumberToObject(object, "maximum", argument->maximum);
+        if (argument->n_choices > 0)
+                cJSON_AddItemToObject(object, "choices",
+                                      cJSON_CreateStringArray(argument->choices, (int)argument->n_choices));
+        return object;
+}
+
+static cJSON *kind_json(const struct kind *kind) {
+        cJSON *object = cJSON_CreateObject(), *arguments;
+
+        add_text(object, "name", kind->name);
+        add_words(object, "classes", kind->other_names);
+        add_text(object, "doc", kind->doc);
+        add_text(object, "example", kind->example);
+        add_text(object, "like", kind->like);
+        add_text(object, "needs", kind->needs);
+        add_text(object, "gives", kind->gives);
+        arguments = cJSON_AddArrayToObject(object, "arguments");
+        for (uint32_t i = 0; i < kind_n_arguments(kind); i++)
+                cJSON_AddItemToArray(arguments, argument_json(kind, &kind->arguments[i]));
+        return object;
+}
+
+static cJSON *begin_family(cJSON *families, const char *name) {
+        cJSON *object = cJSON_CreateObject();
+
+        cJSON_AddStringToObject(object, "family", name);
+        cJSON_AddItemToArray(families, object);
+        return cJSON_AddArrayToObject(object, "kinds");
+}
+
+int main(void) {
+        cJSON *families = cJSON_CreateArray(), *kinds;
+        char *text;
+
+        for (size_t i = 0; i < ARRAY_SIZE(FAMILIES); i++) {
+                kinds = begin_family(families, FAMILIES[i].name);
+                for (const struct kind *const *kind = FAMILIES[i].family->kinds; *kind; kind++)
+                        cJSON_AddItemToArray(kinds, kind_json(*kind));
+        }
+        kinds = begin_family(families, "formats");
+        for (size_t i = 0; format_at(i); i++) {
+                cJSON *object = cJSON_CreateObject();
+
+                cJSON_AddStringToObject(object, "name", format_at(i)->name);
+                cJSON_AddItemToArray(kinds, object);
+        }
+        text = cJSON_Print(families);
+        if (!text)
+                return EXIT_FAILURE;
+        puts(text);
+        free(text);
+        cJSON_Delete(families);
+        return EXIT_SUCCESS;
+}
