@@ -2,18 +2,7 @@
  *
  * A kind is one file, in the folder of its family, with one struct that begins with a struct kind and goes on with what
  * the family needs of it: its functions. The build lists the kinds of a family, by the line that begins such a struct
- * (Makefile, KINDS): a new file is all that a new kind needs.
- *
- *      const struct picture_step step_solarize = {
- *              .kind = { .name = "solarize",
- *                        .doc = "Inverts each level that is at least `threshold`.",
- *                        .like = "torchvision.transforms.v2.RandomSolarize",
- *                        .other_names = "RandomSolarize",
- *                        .example = "solarize(128, p=0.5)",
- *                        .arguments = ARGUMENTS({ ARGUMENT_NUMBER, "threshold", .minimum = 0, .maximum = 255 },
- *                                               { ARGUMENT_NUMBER, "p", "0.5", .maximum = 1 }) },
- *              .plan = plan,
- *      };
+ * (Makefile, KINDS): a new file is all that a new kind needs. A short one: daemon/augment/steps/hflip.c.
  *
  * Its arguments are read (step_values.h) in the same way in all families. */
 #pragma once
@@ -87,7 +76,7 @@ struct kind {
         const char *other_names; /* blanks between them; NULL: none. Case and underscores never count in names */
         const char *doc;         /* a sentence or a paragraph */
         const char *example;     /* for messages, too */
-        const char *like;        /* what does the same elsewhere: "torchvision.transforms.v2.RandomSolarize" */
+        const char *like;        /* what does the same elsewhere: "torchvision.transforms.v2.CenterCrop" */
         const char *needs;       /* what it works on; NULL: whatever its family does */
         const char *gives;       /* what it makes of that; NULL: the same */
         const struct argument *arguments; /* ARGUMENTS(), those without names in this sequence; NULL: none */
@@ -142,7 +131,7 @@ uint32_t kind_n_arguments(const struct kind *kind) DLP_SYMBOL(kind_n_arguments);
 /* The kind with exactly this name; NULL: there is none. */
 const struct kind *kind_named(const struct kind_family *family, struct grammar_word name) DLP_SYMBOL(kind_named);
 
-/* The same, also by another name, or by its class: RandomSolarize, random_solarize. */
+/* The same, also by another name, or by its class: CenterCrop, centercrop. */
 const struct kind *kind_find(const struct kind_family *family, struct grammar_word name) DLP_SYMBOL(kind_find);
 
 /* There is no kind with this name; the nearest one, and which there are. -EINVAL. */

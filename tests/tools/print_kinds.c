@@ -1,8 +1,8 @@
 /* print_kinds: the kinds of all families (proto/text/kinds.h) as JSON, for whoever writes a page, a dictionary or a
  * test of all of them: a list of families, each with its name and the list of its kinds.
  *
- *      [{ "family": "pictures", "kinds": [{ "name": "solarize", "classes": ["RandomSolarize"], "doc": "Inverts ...",
- *         "example": "...", "like": "...", "arguments": [{ "name": "threshold", "type": "number", "is_optional": false,
+ *      [{ "family": "pictures", "kinds": [{ "name": NAME, "classes": [NAME, ...], "doc": TEXT, "example": TEXT,
+ *         "like": TEXT, "arguments": [{ "name": NAME, "type": "number", "default": TEXT, "is_optional": false,
  *         "allowed": "a number from 0 to 256", "minimum": 0, "maximum": 256 }, ...] }, ...] }, ...]
  *
  * What a kind does not say is not there. */
