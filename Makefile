@@ -84,7 +84,7 @@ endif
 # ---- what is built from what ---------------------------------------------------------------------------------------
 
 KINDS := samplers picture_steps sounds collations formats
-GENERATED := $(O)/generated/proto/dataloader.pb-c.c $(O)/generated/proto/version.h $(KINDS:%=$(O)/generated/kinds/%.h)
+GENERATED := $(O)/generated/proto/dataloader.pb-c.c $(O)/generated/proto/version.h $(KINDS:%=$(O)/generated/kinds/%.h) $(O)/generated/kinds/stages.h
 SRC_proto := $(wildcard proto/*.c proto/*/*.c proto/*/*/*.c)
 # Of staging the daemon has the record alone, so that it links with no library that staging needs.
 SRC_staging := $(filter-out daemon/staging/record/% daemon/staging/run/stage_main.c,$(wildcard daemon/staging/*/*.c))
@@ -229,6 +229,13 @@ $(O)/generated/kinds/%.h: FORCE
 	@mkdir -p $(@D)
 	@grep -rhoE '^const struct $(word 1,$(KINDS_$*)) $(word 2,$(KINDS_$*))[a-z0-9_]+ = \{$$' --include='*.c' \
 		$(wordlist 3,9,$(KINDS_$*)) | sed -E 's/.* $(word 2,$(KINDS_$*))([a-z0-9_]+) = .*/KIND(\1)/' | LC_ALL=C sort >$@.new
+	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+
+# The stages of steps for pictures (daemon/base/stages.h): whatever step says that it takes time of its own.
+$(O)/generated/kinds/stages.h: FORCE
+	@mkdir -p $(@D)
+	@grep -rhoE '^ +\.stage = STAGE_[A-Z0-9_]+,$$' --include='*.c' daemon/augment/steps | LC_ALL=C sort | \
+		sed -E 's/.*STAGE_(.*),/ROW(\1, "\L\1", "the step")/' | tr '\n' ' ' | sed 's/^/#define STEP_STAGES(ROW) /;s/$$/\n/' >$@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
 version: ## the version of what is built here

@@ -45,6 +45,8 @@ struct group;
 struct step_type {
         struct kind kind; /* comes first */
 
+        enum stage_id stage; /* whose time its work is; 0: it costs nothing alone */
+
         const struct group *group; /* which of its steps run; NULL: the step is not a group. Then only the name, the
                                     * example and the arguments are set */
 

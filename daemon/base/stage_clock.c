@@ -12,13 +12,6 @@ const char *stage_name(enum stage_id stage) {
         return NAMES[stage];
 }
 
-enum stage_id stage_named(const char *name) {
-        for (uint32_t i = 0; i < N_STAGES; i++)
-                if (strcmp(NAMES[i], name) == 0)
-                        return (enum stage_id)i;
-        return STAGE_OTHER;
-}
-
 void stage_clock_move(struct stage_clock *clock, enum stage_id other, uint64_t ns) {
         struct stage_sum *from;
         uint64_t now_ns, last_ns;

@@ -174,7 +174,7 @@ static int parse_step(struct values_reader *reader, const struct grammar_step *w
         if (r < 0)
                 return r;
         step->type = type;
-        step->stage = stage_named(type->kind.name);
+        step->stage = type->stage;
         step->is_formed = conversion_makes_floats(&recipe->conversion);
         step->depth = recipe->depth;
         recipe->n_steps++; /* those inside of it follow it */

@@ -72,6 +72,7 @@ const struct step_type step_pad = {
                   .example = "pad(4)",
                   .arguments = ARGUMENTS([PADDING] = ARGUMENT_PADDING(NULL), [FILL] = ARGUMENT_FILL,
                                          [PADDING_MODE] = ARGUMENT_PADDING_MODE) },
+        .stage = STAGE_PAD,
         .plan = plan,
         .output = output,
         .bound = output,

@@ -44,6 +44,7 @@ const struct step_type step_random_resize = {
                   .arguments =
                           ARGUMENTS([MIN_SIZE] = ARGUMENT_PIXELS("min_size"), [MAX_SIZE] = ARGUMENT_PIXELS("max_size"),
                                     [INTERPOLATION] = ARGUMENT_INTERPOLATION) },
+        .stage = STAGE_RANDOM_RESIZE,
         .plan = plan,
         .output = output,
         .convert = convert,

@@ -39,6 +39,7 @@ const struct step_type step_random_resized_crop = {
                                          [SCALE] = { ARGUMENT_RANGE, "scale", "0.08:1", 0, 100 },
                                          [RATIO] = { ARGUMENT_RANGE, "ratio", "0.75:1.3333333333333333", 0.001, 1000 },
                                          [INTERPOLATION] = ARGUMENT_INTERPOLATION) },
+        .stage = STAGE_RANDOM_RESIZED_CROP,
         .plan = plan,
         .output = output,
         .convert = convert,

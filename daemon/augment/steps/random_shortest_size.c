@@ -57,6 +57,7 @@ const struct step_type step_random_shortest_size = {
                   .arguments = ARGUMENTS([MIN_SIZE] = ARGUMENT_PIXELS("min_size", ~1u, "N or N:N", false),
                                          [MAX_SIZE] = ARGUMENT_PIXELS("max_size", 1u << 1, "N", true),
                                          [INTERPOLATION] = ARGUMENT_INTERPOLATION) },
+        .stage = STAGE_RANDOM_SHORTEST_SIZE,
         .plan = plan,
         .output = output,
         .bound = bound,

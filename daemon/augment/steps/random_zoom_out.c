@@ -72,6 +72,7 @@ const struct step_type step_random_zoom_out = {
                   .arguments = ARGUMENTS([FILL] = ARGUMENT_FILL,
                                          [SIDE_RANGE] = { ARGUMENT_RANGE, "side_range", "1:4", 1, SIDE_MAX },
                                          [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 }) },
+        .stage = STAGE_RANDOM_ZOOM_OUT,
         .plan = plan,
         .output = output,
         .bound = bound,

@@ -92,6 +92,7 @@ const struct step_type step_resize = {
                                          [MAX] = { ARGUMENT_LIST, "max", .minimum = 1, .maximum = RECIPE_SIZE_MAX,
                                                    .counts = 1u << 1, .is_whole = true, .form = "N",
                                                    .other_name = "max_size", .is_optional = true }) },
+        .stage = STAGE_RESIZE,
         .plan = plan,
         .output = output,
         .bound = bound,

@@ -58,6 +58,7 @@ const struct step_type step_scale_jitter = {
                   .arguments = ARGUMENTS([TARGET_SIZE] = { ARGUMENT_SIZE, "target_size", NULL },
                                          [SCALE_RANGE] = { ARGUMENT_RANGE, "scale_range", "0.1:2", 0, SCALE_MAX },
                                          [INTERPOLATION] = ARGUMENT_INTERPOLATION) },
+        .stage = STAGE_SCALE_JITTER,
         .plan = plan,
         .output = output,
         .bound = bound,

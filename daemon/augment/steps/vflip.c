@@ -18,6 +18,7 @@ const struct step_type step_vflip = {
                   .like = "torchvision.transforms.v2.RandomVerticalFlip",
                   .example = "vflip(0.5)",
                   .arguments = ARGUMENTS([PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 }) },
+        .stage = STAGE_VFLIP,
         .plan = plan,
         .can_be_left = step_leaves_none,
 };

@@ -19,6 +19,7 @@ const struct step_type step_autocontrast = {
                   .like = "torchvision.transforms.v2.RandomAutocontrast",
                   .example = "autocontrast(0.5)",
                   .arguments = ARGUMENTS([PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 }) },
+        .stage = STAGE_AUTOCONTRAST,
         .plan = plan,
         .convert = levels_check,
 };

@@ -39,6 +39,7 @@ const struct step_type step_clahe = {
                                                               .counts = 1u << 1 | 1u << 2, .is_whole = true,
                                                               .form = "N or WIDTH:HEIGHT" },
                                          [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 }) },
+        .stage = STAGE_CLAHE,
         .plan = plan,
         .convert = levels_check,
 };

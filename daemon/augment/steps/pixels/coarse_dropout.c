@@ -73,6 +73,7 @@ const struct step_type step_coarse_dropout = {
                                          [FILL] = { ARGUMENT_LIST, "fill", "0", 0, 255, .counts = 1u << 1 | 1u << 3,
                                                     .is_whole = true, .form = "N or R:G:B", .word = "random" },
                                          [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 }) },
+        .stage = STAGE_COARSE_DROPOUT,
         .plan = plan,
         .convert = convert,
 };

@@ -85,6 +85,7 @@ const struct step_type step_color_jitter = {
                                          [CONTRAST] = { ARGUMENT_AROUND, "contrast", "0", 0, 1000, .center = 1 },
                                          [SATURATION] = { ARGUMENT_AROUND, "saturation", "0", 0, 1000, .center = 1 },
                                          [HUE] = { ARGUMENT_AROUND, "hue", "0", -0.5, 0.5, .center = 0 }) },
+        .stage = STAGE_COLOR_JITTER,
         .plan = plan,
         .convert = convert,
         .can_be_left = can_be_left,

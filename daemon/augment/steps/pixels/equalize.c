@@ -19,6 +19,7 @@ const struct step_type step_equalize = {
                   .like = "torchvision.transforms.v2.RandomEqualize",
                   .example = "equalize(0.5)",
                   .arguments = ARGUMENTS([PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 }) },
+        .stage = STAGE_EQUALIZE,
         .plan = plan,
         .convert = levels_check,
 };

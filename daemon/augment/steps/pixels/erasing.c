@@ -105,6 +105,7 @@ const struct step_type step_erasing = {
                                          [VALUE] = { ARGUMENT_LIST, "value", "0", -100000, 100000,
                                                      .counts = 1u << 1 | 1u << 2 | 1u << 3 | 1u << 4,
                                                      .form = "N or one for each channel", .word = "random" }) },
+        .stage = STAGE_ERASING,
         .plan = plan,
         .convert = convert,
         .may_follow_form = true,

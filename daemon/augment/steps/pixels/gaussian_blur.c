@@ -36,6 +36,7 @@ const struct step_type step_gaussian_blur = {
                                          [SIGMA] = { ARGUMENT_LIST, "sigma", "0.1:2", 0.001, 1000,
                                                      .counts = 1u << 1 | 1u << 2, .is_range = true,
                                                      .form = "N or FROM:TO" }) },
+        .stage = STAGE_GAUSSIAN_BLUR,
         .plan = plan,
         .convert = levels_check,
 };

@@ -27,6 +27,7 @@ const struct step_type step_gaussian_noise = {
                   .arguments = ARGUMENTS([MEAN] = { ARGUMENT_NUMBER, "mean", "0", -1, 1 },
                                          [SIGMA] = { ARGUMENT_NUMBER, "sigma", "0.1", 0, 10 },
                                          [CLIP] = { ARGUMENT_FLAG, "clip", "true" }) },
+        .stage = STAGE_GAUSSIAN_NOISE,
         .plan = plan,
         .convert = levels_check,
 };

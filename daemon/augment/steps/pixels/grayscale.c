@@ -51,6 +51,7 @@ const struct step_type step_grayscale = {
                   .example = "grayscale(3)",
                   .arguments = ARGUMENTS([N_OUTPUT_CHANNELS] = { ARGUMENT_CHOICE, "num_output_channels", "1",
                                                                  .choices = N_CHANNELS_NAMES, .n_choices = 2 }) },
+        .stage = STAGE_GRAYSCALE,
         .plan = plan,
         .convert = convert,
         .can_be_left = can_be_left,

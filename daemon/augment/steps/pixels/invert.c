@@ -29,6 +29,7 @@ const struct step_type step_invert = {
                   .like = "torchvision.transforms.v2.RandomInvert",
                   .example = "invert(0.5)",
                   .arguments = ARGUMENTS([PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 }) },
+        .stage = STAGE_INVERT,
         .plan = plan,
         .convert = levels_check,
 };

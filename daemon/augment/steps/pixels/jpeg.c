@@ -29,6 +29,7 @@ const struct step_type step_jpeg = {
                                                        .counts = 1u << 1 | 1u << 2, .is_whole = true, .is_range = true,
                                                        .form = "N or FROM:TO", .other_name = "quality_range" },
                                          [PROBABILITY] = { ARGUMENT_NUMBER, "p", "1", 0, 1 }) },
+        .stage = STAGE_JPEG,
         .plan = plan,
         .convert = levels_check,
 };

@@ -58,6 +58,7 @@ const struct step_type step_motion_blur = {
                                                          .counts = 1u << 1 | 1u << 2, .is_range = true,
                                                          .form = "N or FROM:TO" },
                                          [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 }) },
+        .stage = STAGE_MOTION_BLUR,
         .plan = plan,
         .convert = levels_check,
 };

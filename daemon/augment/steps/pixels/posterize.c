@@ -22,6 +22,7 @@ const struct step_type step_posterize = {
                   .arguments = ARGUMENTS([BITS] = { ARGUMENT_LIST, "bits", NULL, 0, 8, .counts = 1u << 1,
                                                     .is_whole = true, .form = "N" },
                                          [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 }) },
+        .stage = STAGE_POSTERIZE,
         .plan = plan,
         .convert = levels_check,
 };

@@ -36,6 +36,7 @@ const struct step_type step_random_brightness_contrast = {
                                                           .center = 0 },
                                          [CONTRAST] = { ARGUMENT_AROUND, "contrast_limit", "0.2", -1, 10, .center = 0 },
                                          [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 }) },
+        .stage = STAGE_RANDOM_BRIGHTNESS_CONTRAST,
         .plan = plan,
         .convert = levels_check,
 };

@@ -30,6 +30,7 @@ const struct step_type step_random_channel_permutation = {
                   .doc = "Puts the channels into a random sequence.",
                   .like = "torchvision.transforms.v2.RandomChannelPermutation",
                   .example = "random_channel_permutation()" },
+        .stage = STAGE_RANDOM_CHANNEL_PERMUTATION,
         .plan = plan,
         .convert = levels_check,
 };

@@ -23,6 +23,7 @@ const struct step_type step_random_grayscale = {
                   .like = "torchvision.transforms.v2.RandomGrayscale",
                   .example = "random_grayscale(0.1)",
                   .arguments = ARGUMENTS([PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.1", 0, 1 }) },
+        .stage = STAGE_RANDOM_GRAYSCALE,
         .plan = plan,
         .convert = convert,
         .can_be_left = step_leaves_one,

@@ -65,6 +65,7 @@ const struct step_type step_random_photometric_distort = {
                                          [HUE] = { ARGUMENT_LIST, "hue", "-0.05:0.05", -0.5, 0.5, .counts = 1u << 2,
                                                    .is_range = true, .form = "FROM:TO" },
                                          [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 }) },
+        .stage = STAGE_RANDOM_PHOTOMETRIC_DISTORT,
         .plan = plan,
         .convert = levels_check,
 };

@@ -28,6 +28,7 @@ const struct step_type step_sharpness = {
                   .arguments = ARGUMENTS([FACTOR] = { ARGUMENT_NUMBER, "factor", NULL, 0, 1000,
                                                       .other_name = "sharpness_factor" },
                                          [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 }) },
+        .stage = STAGE_SHARPNESS,
         .plan = plan,
         .convert = convert,
 };

@@ -26,6 +26,7 @@ const struct step_type step_solarize = {
                   .example = "solarize(128)",
                   .arguments = ARGUMENTS([THRESHOLD] = { ARGUMENT_NUMBER, "threshold", NULL, 0, 256 },
                                          [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 }) },
+        .stage = STAGE_SOLARIZE,
         .plan = plan,
         .convert = levels_check,
 };

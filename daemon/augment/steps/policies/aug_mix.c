@@ -59,6 +59,7 @@ const struct step_type step_aug_mix = {
                                                              .n_choices = WARP_BILINEAR + 1 },
                                          [FILL] = { ARGUMENT_LIST, "fill", NULL, 0, 255, .counts = 1u << 1 | 1u << 3,
                                                     .is_whole = true, .form = "N or R:G:B", .is_optional = true }) },
+        .stage = STAGE_AUG_MIX,
         .plan = plan,
         .convert = convert,
 };

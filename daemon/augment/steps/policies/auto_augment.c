@@ -140,6 +140,7 @@ const struct step_type step_auto_augment = {
                   .arguments = ARGUMENTS([POLICY] = { ARGUMENT_CHOICE, "policy", "imagenet", .choices = POLICY_NAMES,
                                                       .n_choices = N_POLICIES },
                                          [INTERPOLATION] = ARGUMENT_WARP_FILTER("nearest"), [FILL] = ARGUMENT_FILL) },
+        .stage = STAGE_AUTO_AUGMENT,
         .plan = plan,
         .convert = convert,
 };

@@ -51,6 +51,7 @@ const struct step_type step_rand_augment = {
                           ARGUMENTS([N_CHANGES] = ARGUMENT_COUNT("num_ops", "2", 0, N_CHANGES_MAX),
                                     [MAGNITUDE] = ARGUMENT_COUNT("magnitude", "9", 0, 999), [N_BINS] = ARGUMENT_BINS,
                                     [INTERPOLATION] = ARGUMENT_WARP_FILTER("nearest"), [FILL] = ARGUMENT_FILL) },
+        .stage = STAGE_RAND_AUGMENT,
         .plan = plan,
         .convert = convert,
 };

@@ -191,6 +191,7 @@ const struct step_type step_timm_rand_augment = {
                                                              .choices = FILTER_NAMES, .n_choices = N_WARP_FILTERS + 1 },
                                          [FILL] = { ARGUMENT_LIST, "fill", "128", 0, 255, .counts = 1u << 1 | 1u << 3,
                                                     .is_whole = true, .form = "N or R:G:B" }) },
+        .stage = STAGE_TIMM_RAND_AUGMENT,
         .plan = plan,
         .convert = convert,
 };

@@ -33,6 +33,7 @@ const struct step_type step_trivial_augment_wide = {
                   .example = "trivial_augment_wide",
                   .arguments = ARGUMENTS([N_BINS] = ARGUMENT_BINS, [INTERPOLATION] = ARGUMENT_WARP_FILTER("nearest"),
                                          [FILL] = ARGUMENT_FILL) },
+        .stage = STAGE_TRIVIAL_AUGMENT_WIDE,
         .plan = plan,
         .convert = convert,
 };

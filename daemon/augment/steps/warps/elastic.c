@@ -46,6 +46,7 @@ const struct step_type step_elastic = {
                                          [INTERPOLATION] = { ARGUMENT_CHOICE, "interpolation", "bilinear",
                                                              .choices = WARP_FILTER_NAMES, .n_choices = WARP_BICUBIC },
                                          [FILL] = ARGUMENT_FILL) },
+        .stage = STAGE_ELASTIC,
         .plan = plan,
         .convert = convert,
 };

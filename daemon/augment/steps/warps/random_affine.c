@@ -75,6 +75,7 @@ const struct step_type step_random_affine = {
                                                      .form = "N, FROM:TO or FROM:TO:FROM:TO" },
                                          [INTERPOLATION] = ARGUMENT_WARP_FILTER("nearest"), [FILL] = ARGUMENT_FILL,
                                          [CENTER] = ARGUMENT_CENTER) },
+        .stage = STAGE_RANDOM_AFFINE,
         .plan = plan,
         .convert = convert,
 };

@@ -42,6 +42,7 @@ const struct step_type step_random_perspective = {
                   .arguments = ARGUMENTS([DISTORTION_SCALE] = { ARGUMENT_NUMBER, "distortion_scale", "0.5", 0, 1 },
                                          [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 },
                                          [INTERPOLATION] = ARGUMENT_WARP_FILTER("bilinear"), [FILL] = ARGUMENT_FILL) },
+        .stage = STAGE_RANDOM_PERSPECTIVE,
         .plan = plan,
         .convert = convert,
 };

@@ -75,6 +75,7 @@ const struct step_type step_random_rotation = {
                                          [INTERPOLATION] = ARGUMENT_WARP_FILTER("nearest"),
                                          [EXPAND] = { ARGUMENT_FLAG, "expand", "false" }, [CENTER] = ARGUMENT_CENTER,
                                          [FILL] = ARGUMENT_FILL) },
+        .stage = STAGE_RANDOM_ROTATION,
         .plan = plan,
         .output = output,
         .bound = bound,
