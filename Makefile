@@ -423,11 +423,14 @@ settings-page: $(B)/dataloaderd ## config/dataloaderd.conf and the keys of its m
 	$< --print-config >config/dataloaderd.conf
 	$(PYTHON) tests/support/make_settings_page.py client/man/dataloaderd.conf.5 <config/dataloaderd.conf
 
+kinds-pages: $(B)/tools/print_kinds ## the entries of steps for pictures in dataloaderd-pipeline(7), after a change of a kind
+	$< | $(PYTHON) tests/support/make_kinds_pages.py client/man
+
 help: ## this list
 	@sed -nE 's/^([a-z][a-z-]*):[^#]*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | sort -u | \
 		awk -F'\t' '{ printf "  %-18s %s\n", $$1, $$2 }'
 	@echo "  VARIANT=release|debug|asan|tsan|fallback chooses the build below build/; CFLAGS, DESTDIR, PREFIX as usual"
 
-.PHONY: all lib kernels unit tools fuzz-programs guided-programs bench-programs format format-check tidy number-tables settings-page help
+.PHONY: all lib kernels unit tools fuzz-programs guided-programs bench-programs format format-check tidy number-tables settings-page kinds-pages help
 .SECONDARY:
 .DELETE_ON_ERROR:

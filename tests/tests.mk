@@ -22,7 +22,7 @@ SCRIPTS := $(patsubst tests/integration/%.py,%,$(sort $(wildcard tests/integrati
 # own. The library below it is watched by test_client_*, and what its daemon does for it by the other scripts.
 # Not test_memory: what a sanitizer keeps beside each allocation is not the daemon's memory.
 # test_cluster and test_staging_nodes: MPI leaks on its way out. By hand they run with detect_leaks=0.
-C_SCRIPTS := $(filter-out test_targets test_boot test_bench_report test_bench_gpu test_install test_layers_selftest test_systemd test_order test_wheel test_deb test_completion test_runner \
+C_SCRIPTS := $(filter-out test_targets test_boot test_bench_report test_bench_gpu test_install test_layers_selftest test_systemd test_order test_wheel test_deb test_completion test_kinds_pages test_runner \
 	test_cluster test_staging_nodes test_memory test_hardening test_failing_fs test_training_programs test_kernels test_python%,$(SCRIPTS))
 # What these reach of the product's C is reached by the other scripts as well, but for three counters in a thousand. Measured: the
 # build was compiled with `-O1 --coverage`, each script ran with a GCOV_PREFIX of its own, and cases that sanitizers leave out

@@ -30,7 +30,9 @@ static const struct group GROUP = {
 
 const struct step_type step_one_of = {
         .kind = { .name = "one_of",
-                  .doc = "Does one of its steps, or none.",
+                  .doc = "Does one of its steps or, with probability 1-p, none. There the `p` of each step is its "
+                         "weight, and a step that was chosen is certain to run; here the weights are `weights`, and "
+                         "the chosen step keeps its own `p`: write `one_of([hflip(1), vflip(1)], weights=0.3:0.7)`.",
                   .like = "albumentations.OneOf",
                   .example = "one_of([hflip(1), vflip(1)], weights=0.3:0.7, p=0.5)",
                   .arguments = ARGUMENTS([INSIDE] = ARGUMENT_INSIDE, [WEIGHTS] = ARGUMENT_BRANCH_WEIGHTS("weights"),

@@ -27,7 +27,7 @@ static const struct group GROUP = {
 
 const struct step_type step_random_apply = {
         .kind = { .name = "random_apply",
-                  .doc = "Does all of its steps, or none of them.",
+                  .doc = "Does all of its steps, one after the other, or none of them.",
                   .like = "torchvision.transforms.v2.RandomApply",
                   .example = "random_apply([hflip(1), vflip(1)], p=0.3)",
                   .arguments = ARGUMENTS([INSIDE] = ARGUMENT_INSIDE, [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0,

@@ -39,7 +39,9 @@ static const struct group GROUP = {
 
 const struct step_type step_random_choice = {
         .kind = { .name = "random_choice",
-                  .doc = "Does one of its steps.",
+                  .doc = "Does one of its steps. `p` has a weight for each of them, from 0 to 1000000; the chances "
+                         "are these divided by their sum, and if it is left out, equal. To choose between sequences "
+                         "of steps, put each into `random_apply([...], p=1)`.",
                   .like = "torchvision.transforms.v2.RandomChoice",
                   .example = "random_choice([hflip(1), vflip(1)], p=0.3:0.7)",
                   .arguments = ARGUMENTS([INSIDE] = ARGUMENT_INSIDE, [WEIGHTS] = ARGUMENT_BRANCH_WEIGHTS("p")) },

@@ -27,7 +27,7 @@ static const struct group GROUP = {
 
 const struct step_type step_random_order = {
         .kind = { .name = "random_order",
-                  .doc = "Does all of its steps, in a random sequence.",
+                  .doc = "Does all of its steps, in a sequence that is drawn for each sample.",
                   .like = "torchvision.transforms.v2.RandomOrder",
                   .example = "random_order([invert(0.1), equalize(0.1)])",
                   .arguments = ARGUMENTS([INSIDE] = ARGUMENT_INSIDE) },

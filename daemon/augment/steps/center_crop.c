@@ -29,7 +29,7 @@ static void output(const struct value *values, uint32_t *height, uint32_t *width
 
 const struct step_type step_center_crop = {
         .kind = { .name = "center_crop",
-                  .doc = "Crops the middle; what is smaller is padded with black.",
+                  .doc = "Cuts out the middle. A picture that is too small is padded with black first.",
                   .like = "torchvision.transforms.v2.CenterCrop",
                   .example = "center_crop(224)",
                   .arguments = ARGUMENTS([SIZE] = { ARGUMENT_SIZE, "size", NULL }) },

@@ -14,7 +14,7 @@ static int plan(const struct value *values, struct dlp_philox *philox, struct fo
 const struct step_type step_hflip = {
         .kind = { .name = "hflip",
                   .other_names = "RandomHorizontalFlip HorizontalFlip",
-                  .doc = "Mirrors left to right.",
+                  .doc = "Mirrors left to right with the probability `p`, 0 to 1.",
                   .like = "torchvision.transforms.v2.RandomHorizontalFlip",
                   .example = "hflip(0.5)",
                   .arguments = ARGUMENTS([PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 }) },

@@ -44,7 +44,10 @@ static int convert(const struct value *values, struct conversion *conversion, st
 
 const struct step_type step_normalize = {
         .kind = { .name = "normalize",
-                  .doc = "Subtracts a mean from each channel and divides by a deviation.",
+                  .doc = "Makes (x / 255 - mean) / std of each level x, in float32; the result is rounded once, at "
+                         "the end, if `to` asks for 16 bits. Without `to` the numbers are float32. `mean` (-1000000 "
+                         "to 1000000) and `std` (0.000001 to 1000000) are one number, or one for each channel, as "
+                         "`red:green:blue`.",
                   .like = "torchvision.transforms.v2.Normalize",
                   .example = "normalize(mean=0.485:0.456:0.406, std=0.229:0.224:0.225)",
                   .arguments = ARGUMENTS([MEAN] = { ARGUMENT_LIST, "mean", NULL, -1e6, 1e6, .counts = COUNTS,

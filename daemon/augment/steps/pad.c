@@ -67,7 +67,13 @@ static int convert(const struct value *values, struct conversion *conversion, st
 
 const struct step_type step_pad = {
         .kind = { .name = "pad",
-                  .doc = "Adds a border.",
+                  .doc = "Makes the picture larger. `padding` is a number of pixels for all sides, two for left and "
+                         "right and for top and bottom, or four, `left:top:right:bottom`, 0 to 16384 each. "
+                         "`padding_mode` is `constant`, the colour `fill` (a number, or `red:green:blue`, 0 to 255); "
+                         "`edge`, the outermost pixel again; `reflect`, the picture mirrored at its outermost pixel; "
+                         "or `symmetric`, mirrored with that pixel repeated. If the padding is wider than the "
+                         "picture, the picture is mirrored repeatedly. Some releases of NumPy, and torchvision with "
+                         "them, repeat another part of it in this case.",
                   .like = "torchvision.transforms.v2.Pad",
                   .example = "pad(4)",
                   .arguments = ARGUMENTS([PADDING] = ARGUMENT_PADDING(NULL), [FILL] = ARGUMENT_FILL,

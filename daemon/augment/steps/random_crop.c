@@ -61,7 +61,9 @@ static int convert(const struct value *values, struct conversion *conversion, st
 
 const struct step_type step_random_crop = {
         .kind = { .name = "random_crop",
-                  .doc = "Crops a random part of one size, after padding.",
+                  .doc = "Pads as `pad` does, then cuts out a rectangle of `size` at random. A picture that is too "
+                         "small makes the sample a damaged one; with `pad_if_needed=true` it is padded on both sides "
+                         "by what it lacks.",
                   .like = "torchvision.transforms.v2.RandomCrop",
                   .example = "random_crop(32, padding=4)",
                   .arguments = ARGUMENTS([SIZE] = { ARGUMENT_SIZE, "size", NULL }, [PADDING] = ARGUMENT_PADDING("0"),

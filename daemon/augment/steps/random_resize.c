@@ -38,7 +38,8 @@ static int convert(const struct value *values, struct conversion *conversion, st
 
 const struct step_type step_random_resize = {
         .kind = { .name = "random_resize",
-                  .doc = "Resizes so that the short side has a random size.",
+                  .doc = "The short side becomes a number from `min_size` to `max_size` - 1, and the long one keeps "
+                         "the aspect ratio.",
                   .like = "torchvision.transforms.v2.RandomResize",
                   .example = "random_resize(256, 480)",
                   .arguments =

@@ -32,7 +32,10 @@ static int convert(const struct value *values, struct conversion *conversion, st
 
 const struct step_type step_random_resized_crop = {
         .kind = { .name = "random_resized_crop",
-                  .doc = "Crops a random part, of random size and shape, and resizes it.",
+                  .doc = "Cuts out a rectangle at random and resamples it to `size`. `scale` is the range of the "
+                         "share of the picture's area (0 to 100); `ratio` is the range of width divided by height "
+                         "(0.001 to 1000). If ten attempts give no rectangle that fits, the nearest rectangle in the "
+                         "centre is used.",
                   .like = "torchvision.transforms.v2.RandomResizedCrop",
                   .example = "random_resized_crop(224)",
                   .arguments = ARGUMENTS([SIZE] = { ARGUMENT_SIZE, "size", NULL },

@@ -51,7 +51,8 @@ static int convert(const struct value *values, struct conversion *conversion, st
 
 const struct step_type step_random_shortest_size = {
         .kind = { .name = "random_shortest_size",
-                  .doc = "Resizes so that the short side has one of some sizes.",
+                  .doc = "The short side becomes one of the numbers of `min_size` (480:512:544, at most 31 of them), "
+                         "or less, if the long side would exceed `max_size` otherwise.",
                   .like = "torchvision.transforms.v2.RandomShortestSize",
                   .example = "random_shortest_size(480:512:544, max_size=1333)",
                   .arguments = ARGUMENTS([MIN_SIZE] = ARGUMENT_PIXELS("min_size", ~1u, "N or N:N", false),

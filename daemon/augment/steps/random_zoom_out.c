@@ -66,7 +66,8 @@ static int convert(const struct value *values, struct conversion *conversion, st
 
 const struct step_type step_random_zoom_out = {
         .kind = { .name = "random_zoom_out",
-                  .doc = "Puts the picture somewhere on a larger canvas.",
+                  .doc = "Puts the picture somewhere on a canvas that is `side_range` times as wide and high (1 to "
+                         "16).",
                   .like = "torchvision.transforms.v2.RandomZoomOut",
                   .example = "random_zoom_out(side_range=1:4, p=0.5)",
                   .arguments = ARGUMENTS([FILL] = ARGUMENT_FILL,

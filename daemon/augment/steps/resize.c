@@ -84,7 +84,10 @@ static int convert(const struct value *values, struct conversion *conversion, st
 
 const struct step_type step_resize = {
         .kind = { .name = "resize",
-                  .doc = "Resizes to a size, or so that the short side has it.",
+                  .doc = "Makes the short side as long as one number says, and keeps the aspect ratio; `height:width` is "
+                         "the size of the result. `max` is the most that the long side may have, and makes the short "
+                         "side shorter if need be (torchvision's `max_size`). `short` is another name for `size`: "
+                         "`resize(short=800, max=1333)`.",
                   .like = "torchvision.transforms.v2.Resize",
                   .example = "resize(256)",
                   .arguments = ARGUMENTS([SIZE] = { ARGUMENT_SIZE_SHORT, "size", .other_name = "short" },

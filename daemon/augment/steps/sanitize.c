@@ -18,7 +18,12 @@ static int plan(const struct value *values, struct dlp_philox *philox, struct fo
 const struct step_type step_sanitize = {
         .kind = { .name = "sanitize",
                   .other_names = "SanitizeBoundingBoxes",
-                  .doc = "Drops boxes that are too small or lie outside.",
+                  .doc = "Drops the boxes that are narrower or lower than `min_size` (0 to 16384 pixels), have a "
+                         "smaller area than `min_area` (0 to 268435456), or do not lie within the picture, as the "
+                         "steps before it have left them. Of each other array in its part the same rows are dropped, "
+                         "but not of points that are n by 2; a sample where one of them has another number of rows "
+                         "than there are boxes is damaged, and so is one with more than 8192 boxes. If a sample has "
+                         "no boxes because the field is absent, all rows stay. The picture is not changed.",
                   .like = "torchvision.transforms.v2.SanitizeBoundingBoxes",
                   .example = "sanitize(min_size=1, min_area=1)",
                   .arguments = ARGUMENTS([MIN_SIZE] = { ARGUMENT_NUMBER, "min_size", "1", 0, RECIPE_SIZE_MAX },

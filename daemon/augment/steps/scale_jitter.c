@@ -52,7 +52,9 @@ static int convert(const struct value *values, struct conversion *conversion, st
 
 const struct step_type step_scale_jitter = {
         .kind = { .name = "scale_jitter",
-                  .doc = "Resizes by a random factor of what fits a target.",
+                  .doc = "Makes the picture as large as it fits into `target_size`, times a number of `scale_range` "
+                         "(0 to 100). As there, the first number of a target HEIGHT:WIDTH limits the width, and the "
+                         "second the height.",
                   .like = "torchvision.transforms.v2.ScaleJitter",
                   .example = "scale_jitter(1024, scale_range=0.1:2)",
                   .arguments = ARGUMENTS([TARGET_SIZE] = { ARGUMENT_SIZE, "target_size", NULL },

@@ -28,7 +28,10 @@ static int convert(const struct value *values, struct conversion *conversion, st
 
 const struct step_type step_layout = {
         .kind = { .name = "layout",
-                  .doc = "Puts the channels first (nchw) or last (nhwc).",
+                  .doc = "Puts the channels where they are wanted: `nhwc` (height x width x channel, the default) or "
+                         "`nchw` (channel x height x width, as ToTensor's), without gaps. `channels_last` has the "
+                         "bytes of nhwc; the Python client gives them to torch as its memory format of that name: [n, "
+                         "channels, height, width] with strides, without a copy.",
                   .example = "layout(nchw)",
                   .arguments = ARGUMENTS([ORDER] = { ARGUMENT_CHOICE, "order", NULL, .choices = ORDER_NAMES,
                                                      .n_choices = N_ORDERS }) },

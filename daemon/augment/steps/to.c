@@ -36,7 +36,11 @@ static int convert(const struct value *values, struct conversion *conversion, st
 const struct step_type step_to = {
         .kind = { .name = "to",
                   .other_names = "ToDtype ConvertImageDtype",
-                  .doc = "Sets the type of the numbers; floats are level / 255.",
+                  .doc = "Sets the type of the delivered numbers: `uint8`, or `float32`, `float16` or `bfloat16`, for "
+                         "which values are divided by 255 as ToTensor does (with mode=I;16 by 65535). That is "
+                         "`scale=divide`, the default. With `scale=multiply` they are multiplied by 1/255 in float32, "
+                         "as torchvision's v2.ToDtype(scale=True) and v2.ConvertImageDtype do: 126 of the 256 levels "
+                         "differ in the last bit.",
                   .like = "torchvision.transforms.v2.ToDtype",
                   .example = "to(float32)",
                   .arguments = ARGUMENTS([DTYPE] = { ARGUMENT_CHOICE, "dtype", NULL, .choices = DTYPE_NAMES,

@@ -13,7 +13,12 @@ static int plan(const struct value *values, struct dlp_philox *philox, struct fo
 
 const struct step_type step_five_crop = {
         .kind = { .name = "five_crop",
-                  .doc = "Makes five pictures of each: its corners and its middle.",
+                  .doc = "Makes five views of the sample of the four corners of the picture and its center "
+                         "(`views(5)`, which need not be written): for a picture `image`, top left is `image`, top "
+                         "right `image_2`, bottom left `image_3`, bottom right `image_4` and the center `image_5`; a "
+                         "list of five in Python. The steps before and after it draw the same for all five, as "
+                         "torchvision v2 has it. Boxes, masks and points go along, which torchvision refuses. Cannot "
+                         "be in a group.",
                   .like = "torchvision.transforms.v2.FiveCrop",
                   .example = "five_crop(224)",
                   .arguments = ARGUMENTS([SIZE] = { ARGUMENT_SIZE, "size", NULL }) },

@@ -127,7 +127,14 @@ static int convert(const struct value *values, struct conversion *conversion, st
 
 const struct step_type step_random_iou_crop = {
         .kind = { .name = "random_iou_crop",
-                  .doc = "Crops a random part that overlaps boxes enough, as SSD was trained.",
+                  .doc = "Draws one of `sampler_options` and then crops until one holds the center of a box, and "
+                         "overlaps such a box (intersection over union) by the option at least; with an option of 1 "
+                         "or more the picture stays as it is. Boxes whose center is outside become empty; a "
+                         "`sanitize` later in the part drops them. The part names one field of boxes with the "
+                         "picture, which have to be in the index (COCO) or come with the same read as the picture, as "
+                         "in an archive or a table; boxes in another file than the picture's make the sample damaged. "
+                         "Without success in 100 times `trials` the picture stays as it is, where torchvision would "
+                         "go on for ever.",
                   .like = "torchvision.transforms.v2.RandomIoUCrop",
                   .example = "random_iou_crop()",
                   .arguments = ARGUMENTS([MIN_SCALE] = { ARGUMENT_NUMBER, "min_scale", "0.3", 0.01, 1 },

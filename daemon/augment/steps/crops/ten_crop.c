@@ -18,7 +18,7 @@ static int plan(const struct value *values, struct dlp_philox *philox, struct fo
 
 const struct step_type step_ten_crop = {
         .kind = { .name = "ten_crop",
-                  .doc = "Makes ten pictures of each: those of five_crop, and the same of its mirror image.",
+                  .doc = "Makes ten views, those of `five_crop` and the same of the mirrored picture.",
                   .like = "torchvision.transforms.v2.TenCrop",
                   .example = "ten_crop(224)",
                   .arguments = ARGUMENTS([SIZE] = { ARGUMENT_SIZE, "size", NULL }, [VERTICAL_FLIP] = { ARGUMENT_FLAG,

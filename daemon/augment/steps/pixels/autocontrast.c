@@ -15,7 +15,8 @@ static int plan(const struct value *values, struct dlp_philox *philox, struct fo
 const struct step_type step_autocontrast = {
         .kind = { .name = "autocontrast",
                   .other_names = "RandomAutocontrast",
-                  .doc = "Stretches the levels of each channel to the whole range.",
+                  .doc = "With the probability `p`, stretches the levels of each channel, so that its lowest becomes "
+                         "0 and its highest 255.",
                   .like = "torchvision.transforms.v2.RandomAutocontrast",
                   .example = "autocontrast(0.5)",
                   .arguments = ARGUMENTS([PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 }) },

@@ -29,7 +29,10 @@ static int plan(const struct value *values, struct dlp_philox *philox, struct fo
 
 const struct step_type step_clahe = {
         .kind = { .name = "clahe",
-                  .doc = "Equalizes the contrast of each tile of the picture, up to a limit.",
+                  .doc = "Makes the levels of each of WIDTH:HEIGHT tiles (1 to 64) nearly equally frequent, where no "
+                         "level counts more than `clip_limit` times as often as it would on average (FROM:TO, of "
+                         "which one number is the last; 1 to 10000). Of colours it changes the lightness L of CIE "
+                         "L*a*b*. The bits are those of OpenCV.",
                   .like = "albumentations.CLAHE",
                   .example = "clahe(4)",
                   .arguments = ARGUMENTS([CLIP_LIMIT] = { ARGUMENT_LIST, "clip_limit", "4", 1, 10000,

@@ -58,7 +58,9 @@ static int convert(const struct value *values, struct conversion *conversion, st
 
 const struct step_type step_coarse_dropout = {
         .kind = { .name = "coarse_dropout",
-                  .doc = "Fills random boxes with a value or with noise.",
+                  .doc = "Gives `num_holes` rectangles the colour `fill` or, with `fill=random`, random levels. "
+                         "Heights and widths are shares of the picture's sides, or pixels, if the ranges end at 1 or "
+                         "above (0 to 16384). Masks and boxes stay as they are.",
                   .like = "albumentations.CoarseDropout",
                   .example = "coarse_dropout(1:8)",
                   .arguments = ARGUMENTS([N_HOLES] = { ARGUMENT_LIST, "num_holes", "1:2", 1, N_HOLES_MAX,

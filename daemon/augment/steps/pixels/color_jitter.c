@@ -78,7 +78,9 @@ static int convert(const struct value *values, struct conversion *conversion, st
 
 const struct step_type step_color_jitter = {
         .kind = { .name = "color_jitter",
-                  .doc = "Changes brightness, contrast, saturation and hue by random amounts, in a random sequence.",
+                  .doc = "Changes the four properties by random factors, in a random sequence. An argument is either "
+                         "the largest distance from 1 (`hue`: from 0), or a range `from:to`, 0 to 1000 (`hue`: -0.5 "
+                         "to 0.5). The pixels are those of torchvision on Pillow's pictures.",
                   .like = "torchvision.transforms.v2.ColorJitter",
                   .example = "color_jitter(0.4, 0.4, 0.4)",
                   .arguments = ARGUMENTS([BRIGHTNESS] = { ARGUMENT_AROUND, "brightness", "0", 0, 1000, .center = 1 },

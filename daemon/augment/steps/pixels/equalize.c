@@ -15,7 +15,7 @@ static int plan(const struct value *values, struct dlp_philox *philox, struct fo
 const struct step_type step_equalize = {
         .kind = { .name = "equalize",
                   .other_names = "RandomEqualize",
-                  .doc = "Makes all levels about as frequent.",
+                  .doc = "With the probability `p`, makes the levels of each channel nearly equally frequent.",
                   .like = "torchvision.transforms.v2.RandomEqualize",
                   .example = "equalize(0.5)",
                   .arguments = ARGUMENTS([PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 }) },

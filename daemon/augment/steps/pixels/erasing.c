@@ -96,7 +96,17 @@ static int convert(const struct value *values, struct conversion *conversion, st
 const struct step_type step_erasing = {
         .kind = { .name = "erasing",
                   .other_names = "RandomErasing",
-                  .doc = "Fills a random box with a value or with noise.",
+                  .doc = "With the probability `p`, a rectangle gets the `value`, which is one number, one for each "
+                         "channel, or `random`. `scale` is the range of its share of the picture's area (0 to 1), "
+                         "`ratio` that of its height divided by its width (0.001 to 1000). Nothing is erased if ten "
+                         "attempts give no rectangle that is smaller than the picture. Masks and boxes stay as they "
+                         "are, as with torchvision.\n\n"
+                         "This step may also follow `to`, `normalize` and `layout`. Where they have made floats, the "
+                         "value is in these numbers (-100000 to 100000), and random values are those of a normal "
+                         "distribution, one for each pixel and channel: so `normalize(...) erasing(0.25)` writes "
+                         "zeros, which is the mean colour, as torchvision's and timm's recipes do. Without floats the "
+                         "value is a level, 0 to 255, and random ones are all equally probable. Nothing of such a "
+                         "pipeline is left to a device.",
                   .like = "torchvision.transforms.v2.RandomErasing",
                   .example = "erasing(0.25)",
                   .arguments = ARGUMENTS([PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 },

@@ -27,7 +27,11 @@ static int plan(const struct value *values, struct dlp_philox *philox, struct fo
 
 const struct step_type step_gaussian_blur = {
         .kind = { .name = "gaussian_blur",
-                  .doc = "Blurs, by a random amount.",
+                  .doc = "Blurs the picture; `kernel_size` is one odd number or WIDTH:HEIGHT (1 to 255), `sigma` one "
+                         "number or the range from which it is drawn (0.001 to 1000). Of 60,000 levels one, or fewer, "
+                         "is rounded to the neighbour of torchvision's, whose sums of float32 have another sequence. "
+                         "Pictures that are smaller than half the kernel are mirrored several times; torchvision "
+                         "refuses them.",
                   .like = "torchvision.transforms.v2.GaussianBlur",
                   .example = "gaussian_blur(23, sigma=0.1:2)",
                   .arguments = ARGUMENTS([KERNEL_SIZE] = { ARGUMENT_LIST, "kernel_size", NULL, 1, BLUR_KERNEL_MAX,

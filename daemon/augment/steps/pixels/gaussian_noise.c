@@ -21,7 +21,9 @@ static int plan(const struct value *values, struct dlp_philox *philox, struct fo
 
 const struct step_type step_gaussian_noise = {
         .kind = { .name = "gaussian_noise",
-                  .doc = "Adds normally distributed noise.",
+                  .doc = "Adds numbers of a normal distribution with this `mean` (-1 to 1) and deviation `sigma` (0 "
+                         "to 10), times 255 and truncated, as torchvision does with uint8. Sums beyond 0 to 255 are "
+                         "clipped; with `clip=false` 256 is added or subtracted instead, as in torch.",
                   .like = "torchvision.transforms.v2.GaussianNoise",
                   .example = "gaussian_noise(0, sigma=0.1)",
                   .arguments = ARGUMENTS([MEAN] = { ARGUMENT_NUMBER, "mean", "0", -1, 1 },

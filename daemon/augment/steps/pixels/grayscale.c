@@ -46,7 +46,7 @@ static bool can_be_left(const struct value *values, uint32_t *ret_n_operations) 
 
 const struct step_type step_grayscale = {
         .kind = { .name = "grayscale",
-                  .doc = "Makes the picture grey, in one channel or three.",
+                  .doc = "Converts to grey, and delivers 1 channel or 3 equal ones.",
                   .like = "torchvision.transforms.v2.Grayscale",
                   .example = "grayscale(3)",
                   .arguments = ARGUMENTS([N_OUTPUT_CHANNELS] = { ARGUMENT_CHOICE, "num_output_channels", "1",

@@ -25,7 +25,7 @@ static int plan(const struct value *values, struct dlp_philox *philox, struct fo
 const struct step_type step_invert = {
         .kind = { .name = "invert",
                   .other_names = "RandomInvert",
-                  .doc = "Inverts each level.",
+                  .doc = "Each level becomes 255 minus itself, with the probability `p`.",
                   .like = "torchvision.transforms.v2.RandomInvert",
                   .example = "invert(0.5)",
                   .arguments = ARGUMENTS([PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 }) },

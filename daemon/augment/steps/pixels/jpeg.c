@@ -22,7 +22,8 @@ static int plan(const struct value *values, struct dlp_philox *philox, struct fo
 const struct step_type step_jpeg = {
         .kind = { .name = "jpeg",
                   .other_names = "ImageCompression",
-                  .doc = "Encodes as JPEG of a random quality, and decodes that.",
+                  .doc = "Leaves of the picture what a JPEG file of this `quality` (N or FROM:TO, 1 to 100) does, as "
+                         "ImageCompression of Albumentations, with the bits of libjpeg-turbo, OpenCV and Pillow.",
                   .like = "torchvision.transforms.v2.JPEG",
                   .example = "jpeg(50:90)",
                   .arguments = ARGUMENTS([QUALITY] = { ARGUMENT_LIST, "quality", NULL, 1, 100,

@@ -44,7 +44,9 @@ static int plan(const struct value *values, struct dlp_philox *philox, struct fo
 
 const struct step_type step_motion_blur = {
         .kind = { .name = "motion_blur",
-                  .doc = "Blurs along a random line.",
+                  .doc = "Each pixel becomes the mean of those on a line of at most `blur_limit` pixels (3 to 255). A "
+                         "mean half way between two levels is rounded to the even one; OpenCV takes one of the two by "
+                         "chance, so one level in 200 differs by 1.",
                   .like = "albumentations.MotionBlur",
                   .example = "motion_blur(7)",
                   .arguments = ARGUMENTS([BLUR_LIMIT] = { ARGUMENT_LIST, "blur_limit", "3:7", 3, MOTION_KERNEL_MAX,

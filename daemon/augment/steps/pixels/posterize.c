@@ -16,7 +16,8 @@ static int plan(const struct value *values, struct dlp_philox *philox, struct fo
 const struct step_type step_posterize = {
         .kind = { .name = "posterize",
                   .other_names = "RandomPosterize",
-                  .doc = "Keeps the upper bits of each level.",
+                  .doc = "With the probability `p`, keeps the highest `bits` (0 to 8) of each level. With 0 the "
+                         "picture becomes black, as in Pillow 9.4; newer releases refuse it.",
                   .like = "torchvision.transforms.v2.RandomPosterize",
                   .example = "posterize(4)",
                   .arguments = ARGUMENTS([BITS] = { ARGUMENT_LIST, "bits", NULL, 0, 8, .counts = 1u << 1,

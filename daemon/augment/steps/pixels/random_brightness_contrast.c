@@ -29,7 +29,8 @@ static int plan(const struct value *values, struct dlp_philox *philox, struct fo
 
 const struct step_type step_random_brightness_contrast = {
         .kind = { .name = "random_brightness_contrast",
-                  .doc = "Changes brightness and contrast by random amounts.",
+                  .doc = "Multiplies levels by 1 + contrast (-1 to 10) and adds 255 times brightness (-1 to 1). One "
+                         "number is the distance to both sides of 0. The bits are those of Albumentations.",
                   .like = "albumentations.RandomBrightnessContrast",
                   .example = "random_brightness_contrast(0.2, contrast_limit=0.2)",
                   .arguments = ARGUMENTS([BRIGHTNESS] = { ARGUMENT_AROUND, "brightness_limit", "0.2", -1, 1,

@@ -27,7 +27,7 @@ static int plan(const struct value *values, struct dlp_philox *philox, struct fo
 
 const struct step_type step_random_channel_permutation = {
         .kind = { .name = "random_channel_permutation",
-                  .doc = "Puts the channels into a random sequence.",
+                  .doc = "Puts the three channels into a random sequence.",
                   .like = "torchvision.transforms.v2.RandomChannelPermutation",
                   .example = "random_channel_permutation()" },
         .stage = STAGE_RANDOM_CHANNEL_PERMUTATION,

@@ -19,7 +19,7 @@ static int convert(const struct value *values, struct conversion *conversion, st
 
 const struct step_type step_random_grayscale = {
         .kind = { .name = "random_grayscale",
-                  .doc = "Makes some pictures grey, in as many channels as before.",
+                  .doc = "Converts the picture to grey, with 3 equal channels, with the probability `p`.",
                   .like = "torchvision.transforms.v2.RandomGrayscale",
                   .example = "random_grayscale(0.1)",
                   .arguments = ARGUMENTS([PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.1", 0, 1 }) },

@@ -53,7 +53,9 @@ static int plan(const struct value *values, struct dlp_philox *philox, struct fo
 
 const struct step_type step_random_photometric_distort = {
         .kind = { .name = "random_photometric_distort",
-                  .doc = "Changes colours by random amounts, as SSD was trained.",
+                  .doc = "Changes brightness, contrast, saturation and hue, each with the probability `p`, by a "
+                         "factor from its range, as `color_jitter` does it; so are the channels put into another "
+                         "sequence. The contrast comes before the saturation and the hue, or after them.",
                   .like = "torchvision.transforms.v2.RandomPhotometricDistort",
                   .example = "random_photometric_distort()",
                   .arguments = ARGUMENTS([BRIGHTNESS] = { ARGUMENT_LIST, "brightness", "0.875:1.125", 0, 1000,

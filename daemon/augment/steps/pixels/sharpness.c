@@ -22,7 +22,9 @@ static int convert(const struct value *values, struct conversion *conversion, st
 const struct step_type step_sharpness = {
         .kind = { .name = "sharpness",
                   .other_names = "RandomAdjustSharpness",
-                  .doc = "Sharpens or smooths.",
+                  .doc = "With the probability `p`, changes the sharpness: 0 smooths the picture, 1 leaves it as it "
+                         "is, 2 sharpens it (`factor`: 0 to 1000; torchvision's name `sharpness_factor` is taken as "
+                         "well). The outermost pixels stay as they are.",
                   .like = "torchvision.transforms.v2.RandomAdjustSharpness",
                   .example = "sharpness(2)",
                   .arguments = ARGUMENTS([FACTOR] = { ARGUMENT_NUMBER, "factor", NULL, 0, 1000,

@@ -21,7 +21,7 @@ static int plan(const struct value *values, struct dlp_philox *philox, struct fo
 const struct step_type step_solarize = {
         .kind = { .name = "solarize",
                   .other_names = "RandomSolarize",
-                  .doc = "Inverts each level that is at least the threshold.",
+                  .doc = "With the probability `p`, inverts the levels from `threshold` (0 to 256) on.",
                   .like = "torchvision.transforms.v2.RandomSolarize",
                   .example = "solarize(128)",
                   .arguments = ARGUMENTS([THRESHOLD] = { ARGUMENT_NUMBER, "threshold", NULL, 0, 256 },

@@ -46,7 +46,16 @@ static int convert(const struct value *values, struct conversion *conversion, st
 /* Without a fill, which is not the same as a fill of 0: warp/grid_mix.c. Tensors are not mixed by cubic curves. */
 const struct step_type step_aug_mix = {
         .kind = { .name = "aug_mix",
-                  .doc = "Mixes the picture with chains of changes of it.",
+                  .doc = "`mixture_width` (1 to 16) chains of changes are made of the picture and mixed with it. A "
+                         "chain has `chain_depth` (up to 16) changes, or, if that is 0 or -1, one to three, which is "
+                         "drawn. `severity` (1 to 10) is how far the changes may go; `all_ops=false` leaves out "
+                         "brightness, color, contrast and sharpness. The weights are drawn from Dirichlet "
+                         "distributions of `alpha` (0.001 to 1000). `interpolation` is nearest or bilinear. Without "
+                         "`fill` there is black around what is moved; with one, also with `fill=0`, the edges "
+                         "themselves differ, as in torchvision.\n\n"
+                         "The pixels are those of torchvision.transforms.v2, which makes a tensor of Pillow's picture "
+                         "for it; it is for pictures of RGB and L. It needs memory for `mixture_width` + 1 more "
+                         "pictures, so write it after the crop.",
                   .like = "torchvision.transforms.v2.AugMix",
                   .example = "aug_mix(3, mixture_width=3)",
                   .arguments = ARGUMENTS([SEVERITY] = ARGUMENT_COUNT("severity", "3", 1, AUG_MIX_BINS),

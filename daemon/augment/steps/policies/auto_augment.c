@@ -134,7 +134,7 @@ static int convert(const struct value *values, struct conversion *conversion, st
 
 const struct step_type step_auto_augment = {
         .kind = { .name = "auto_augment",
-                  .doc = "Does a pair of changes that a search found for a data set.",
+                  .doc = "Does one of the 25 pairs of changes of a policy, `imagenet`, `cifar10` or `svhn`.",
                   .like = "torchvision.transforms.v2.AutoAugment",
                   .example = "auto_augment(imagenet)",
                   .arguments = ARGUMENTS([POLICY] = { ARGUMENT_CHOICE, "policy", "imagenet", .choices = POLICY_NAMES,

@@ -44,7 +44,8 @@ static int convert(const struct value *values, struct conversion *conversion, st
 
 const struct step_type step_rand_augment = {
         .kind = { .name = "rand_augment",
-                  .doc = "Does some changes, all of one strength.",
+                  .doc = "Does `num_ops` (0 to 4) of 14 changes, one after the other, each with the same `magnitude`, "
+                         "which is a number on a scale of `num_magnitude_bins` (2 to 1000).",
                   .like = "torchvision.transforms.v2.RandAugment",
                   .example = "rand_augment(2, 9)",
                   .arguments =

@@ -178,7 +178,15 @@ static int convert(const struct value *values, struct conversion *conversion, st
 
 const struct step_type step_timm_rand_augment = {
         .kind = { .name = "timm_rand_augment",
-                  .doc = "Does some changes, as timm draws them.",
+                  .doc = "timm's RandAugment, whose text is rand-m9-mstd0.5-inc1 for `magnitude=9, mstd=0.5, "
+                         "increasing=true`. Each of `num_layers` (0 to 4) changes happens with the probability `p`. "
+                         "`mstd` is the deviation of magnitudes around `magnitude` (0 to 1000); above 100 they are "
+                         "anything from 0 to it. They are at most `mmax` (1 to 1000), where 10 is the end of each "
+                         "scale. `increasing=true` has the scales on which a larger magnitude is always a larger "
+                         "change. `interpolation` is nearest, bilinear, bicubic, or random, which is one of the last "
+                         "two. timm fills with the mean of the normalization, as levels: `fill=124:116:104` for that "
+                         "of ImageNet. The pixels are timm's, on Pillow's pictures; the sets of changes that timm "
+                         "selects with t are not there.",
                   .like = "timm.data.auto_augment.rand_augment_transform",
                   .example = "timm_rand_augment(9, mstd=0.5, increasing=true)",
                   .arguments = ARGUMENTS([MAGNITUDE] = { ARGUMENT_NUMBER, "magnitude", "10", 0, 1000 },

@@ -28,7 +28,7 @@ static int convert(const struct value *values, struct conversion *conversion, st
 
 const struct step_type step_trivial_augment_wide = {
         .kind = { .name = "trivial_augment_wide",
-                  .doc = "Does one change of random strength.",
+                  .doc = "Does one of 14 changes, which go further, with any magnitude.",
                   .like = "torchvision.transforms.v2.TrivialAugmentWide",
                   .example = "trivial_augment_wide",
                   .arguments = ARGUMENTS([N_BINS] = ARGUMENT_BINS, [INTERPOLATION] = ARGUMENT_WARP_FILTER("nearest"),

@@ -36,7 +36,12 @@ static int convert(const struct value *values, struct conversion *conversion, st
 const struct step_type step_elastic = {
         .kind = { .name = "elastic",
                   .other_names = "ElasticTransform",
-                  .doc = "Moves each pixel by a smooth random field.",
+                  .doc = "Moves each pixel by a random number of up to `alpha` / 2 pixels along either axis, after "
+                         "these numbers were blurred with `sigma`. Both are one number, or one along x and one along "
+                         "y; alpha is 0 to 10000, sigma 0.1 to 31. `interpolation` is nearest or bilinear. Of colours "
+                         "and grey (`mode=RGB` or `L`). All is float32, as in torch, whose sums have another "
+                         "sequence: with the same numbers one level in 10,000 is another one. Boxes and points go "
+                         "where torchvision sends them: against the displacement of the pixel in which they are.",
                   .like = "torchvision.transforms.v2.ElasticTransform",
                   .example = "elastic(50, sigma=5)",
                   .arguments = ARGUMENTS([ALPHA] = { ARGUMENT_LIST, "alpha", "50", 0, 10000,

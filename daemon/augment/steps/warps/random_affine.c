@@ -63,7 +63,9 @@ static int convert(const struct value *values, struct conversion *conversion, st
 
 const struct step_type step_random_affine = {
         .kind = { .name = "random_affine",
-                  .doc = "Turns, moves, scales and shears by random amounts.",
+                  .doc = "Turns the picture clockwise, moves it by at most these shares of its width and height, "
+                         "scales it (0.01 to 100), and shears it by degrees (-89 to 89): `shear` is one number (the "
+                         "most to both sides, along x), a range along x, or two ranges, the second along y.",
                   .like = "torchvision.transforms.v2.RandomAffine",
                   .example = "random_affine(10, translate=0.1:0.1, scale=0.9:1.1)",
                   .arguments = ARGUMENTS([DEGREES] = { ARGUMENT_AROUND, "degrees", NULL, -360, 360 },

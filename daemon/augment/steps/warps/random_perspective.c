@@ -36,7 +36,8 @@ static int convert(const struct value *values, struct conversion *conversion, st
 
 const struct step_type step_random_perspective = {
         .kind = { .name = "random_perspective",
-                  .doc = "Moves the corners by random amounts, as a change of the point of view.",
+                  .doc = "With the probability `p`, moves each corner inwards by at most `distortion_scale` (0 to 1) "
+                         "of half the width and half the height. A picture of one row or one column stays as it is.",
                   .like = "torchvision.transforms.v2.RandomPerspective",
                   .example = "random_perspective(0.5)",
                   .arguments = ARGUMENTS([DISTORTION_SCALE] = { ARGUMENT_NUMBER, "distortion_scale", "0.5", 0, 1 },

@@ -68,7 +68,11 @@ static int convert(const struct value *values, struct conversion *conversion, st
 
 const struct step_type step_random_rotation = {
         .kind = { .name = "random_rotation",
-                  .doc = "Turns by a random angle.",
+                  .doc = "Turns the picture anticlockwise by an angle of at most `degrees`, to both sides, or of a "
+                         "range `from:to`, -360 to 360. `expand=true` makes the canvas so large that nothing is lost; "
+                         "results then vary in size. `center` is in pixels from the top left corner; without it, it "
+                         "is the middle. `interpolation` is nearest, bilinear or bicubic. `fill` (one number, or "
+                         "three of a colour, 0 to 255) is where the picture has no pixels.",
                   .like = "torchvision.transforms.v2.RandomRotation",
                   .example = "random_rotation(15)",
                   .arguments = ARGUMENTS([DEGREES] = { ARGUMENT_AROUND, "degrees", NULL, -360, 360 },

@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""The manual pages have what the kinds of steps say of themselves (tests/support/make_kinds_pages.py)."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from harness import BUILD, ROOT, case, contains, equal, main, patience
+
+MAKER = os.path.join(ROOT, "tests", "support", "make_kinds_pages.py")
+PAGES = os.path.join(ROOT, "client", "man")
+PAGE = "dataloaderd-pipeline.7"
+
+
+def printed():
+    done = subprocess.run([os.path.join(BUILD, "tools", "print_kinds")], check=True, stdout=subprocess.PIPE, timeout=patience(30))
+    return json.loads(done.stdout)
+
+
+def make(kinds, *arguments):
+    return subprocess.run([sys.executable, MAKER, *arguments], input=json.dumps(kinds).encode(), stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, timeout=patience(30))
+
+
+@case("the pages are what the kinds say")
+def _(box):
+    done = make(printed(), "--check", PAGES)
+    equal(done.stdout, b"")
+    equal(done.returncode, 0)
+
+
+@case("a kind that changes and one that is new are seen, and what is written by hand stays")
+def _(box):
+    folder = box.path("pages")
+    shutil.copytree(PAGES, folder)
+    kinds = printed()
+    pictures = next(family["kinds"] for family in kinds if family["family"] == "pictures")
+    next(kind for kind in pictures if kind["name"] == "hflip")["doc"] = "Mirrors `p` of them."
+    pictures.append({"name": "brand_new", "doc": "Does `this`.\n\n.And that.", "arguments": [
+        {"name": "low", "default": "-1", "is_optional": False}, {"name": "fill", "form": "N", "is_optional": True}]})
+    equal(make(kinds, "--check", folder).returncode, 1)
+    with open(os.path.join(folder, PAGE), encoding="utf-8") as file:
+        before = file.read()
+    equal(make(kinds, folder).returncode, 0)
+    with open(os.path.join(folder, PAGE), encoding="utf-8") as file:
+        after = file.read()
+    mirrors = "RandomHorizontalFlip: mirrors \\fIp\\fP of them.\n"
+    contains(after, mirrors)
+    new = ".TP\n.B brand_new(low=\\-1, fill=N)\nDoes \\fBthis\\fP.\n.IP\n\\&.And that.\n"
+    contains(after, new)
+    old = before[before.index("RandomHorizontalFlip: "):]
+    equal(after.replace(new, "").replace(mirrors, old[:old.index("\n") + 1]), before)
+
+
+main()
