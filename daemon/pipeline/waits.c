@@ -28,7 +28,8 @@ void waits_look(struct planner *planner, uint64_t now_ns) {
         }
 }
 
-/* Of each stream the slowest read is told. */
+/* Of each stream the slowest read is told. The job can only wait for it: a buffer that the kernel is reading into
+ * cannot be taken back. */
 void waits_notice_read(const struct task *task, uint64_t now_ns) {
         struct dlp_wait *noticed = &task->batch->stream->noticed;
         uint64_t since_ns = now_ns - task_reading_ns(task, now_ns);
@@ -43,7 +44,6 @@ void waits_notice_read(const struct task *task, uint64_t now_ns) {
 
 /* ---- telling ------------------------------------------------------------------------------------------------- */
 
-/* The job can only wait for a read: a buffer that the kernel is reading into cannot be taken back. */
 static enum dlp_wait_reason wait_reason_of(struct stream *stream, struct why *ret_detail) {
         if (!TAILQ_EMPTY(&stream->parked) && catalog_dataset_is_held(stream->dataset, ret_detail))
                 return DLP_WAIT_OUTAGE;
@@ -94,11 +94,19 @@ static void warn_of_read(const struct stream *stream, uint64_t now_ns) {
                          stream->rank);
 }
 
+static void tell_wait_over(struct stream *stream) {
+        if (stream->told_ns != 0)
+                dlp_ring_tell_wait(stream->ring->control, &(struct dlp_wait){ 0 });
+        stream->waits.reason = DLP_WAIT_NOTHING;
+        stream->told_ns = 0;
+}
+
+/* Another reason begins with silence: what was told of the one before is over, also if this one is never told. */
 static void tell_wait(const struct planner *planner, struct stream *stream, enum dlp_wait_reason reason,
                       const struct why *detail, uint64_t now_ns) {
         if (stream->waits.reason != reason) {
+                tell_wait_over(stream);
                 stream->waits = (struct dlp_wait){ .reason = reason, .since_ns = now_ns };
-                stream->told_ns = 0;
         }
         if (!wait_is_due(stream, now_ns))
                 return;
@@ -107,13 +115,6 @@ static void tell_wait(const struct planner *planner, struct stream *stream, enum
                 warn_of_read(stream, now_ns);
         stream->told_ns = now_ns;
         dlp_ring_tell_wait(stream->ring->control, &stream->waits);
-}
-
-static void tell_wait_over(struct stream *stream) {
-        if (stream->told_ns != 0)
-                dlp_ring_tell_wait(stream->ring->control, &(struct dlp_wait){ 0 });
-        stream->waits.reason = DLP_WAIT_NOTHING;
-        stream->told_ns = 0;
 }
 
 void waits_tell(struct planner *planner) {

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/pipeline/planner.h"
+#include "daemon/pipeline/waits.h"
 #include "proto/ring.h"
 #include "tests/support/suite.h"
 
@@ -96,11 +98,42 @@ START_TEST(the_page_has_what_was_told_last_and_nothing_after_the_wait) {
 }
 END_TEST
 
+/* The read has come back, and the next sample is waited for: not worth a word, but the last one is not true any more.
+ */
+START_TEST(what_was_told_is_over_with_its_reason_also_if_the_next_one_is_not_told) {
+        struct dlp_control *control = calloc(1, sizeof(*control));
+        struct ring ring = { .control = control };
+        struct job job = { .name = "a" };
+        struct catalog_dataset dataset = { .name = "photos" };
+        struct stream stream = { .job = &job, .ring = &ring, .dataset = &dataset };
+        struct planner planner = { 0 };
+        struct dlp_wait wait;
+
+        TAILQ_INIT(&planner.streams);
+        TAILQ_INIT(&stream.parked);
+        TAILQ_INSERT_TAIL(&planner.streams, &stream, entry);
+        stream.noticed = (struct dlp_wait){ .reason = DLP_WAIT_READ, .since_ns = 1, .detail = "cats/7.jpg" };
+        waits_tell(&planner);
+        ck_assert(dlp_ring_waits(control, &wait));
+        ck_assert_uint_eq(wait.reason, DLP_WAIT_READ);
+
+        stream.noticed.reason = DLP_WAIT_NOTHING;
+        stream.stopped_by = DLP_WAIT_SAMPLES;
+        waits_tell(&planner);
+        ck_assert(!dlp_ring_waits(control, &wait));
+        stream.stopped_by = DLP_WAIT_NOTHING;
+        waits_tell(&planner);
+        ck_assert(!dlp_ring_waits(control, &wait));
+        free(control);
+}
+END_TEST
+
 int main(void) {
         const struct suite_row rows[] = {
                 { "words", each_reason_has_its_sentence },
                 { "words", a_detail_that_fills_its_place_leaves_the_sentence_its_end },
                 { "page", the_page_has_what_was_told_last_and_nothing_after_the_wait },
+                { "page", what_was_told_is_over_with_its_reason_also_if_the_next_one_is_not_told },
         };
 
         return suite_run("wait_reason", rows, sizeof(rows) / sizeof(rows[0]));
