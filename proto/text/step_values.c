@@ -10,6 +10,7 @@
 
 #include "proto/base/cleanup.h"
 #include "proto/base/nearest.h"
+#include "proto/base/plain_locale.h"
 #include "proto/base/typed.h"
 
 #define NUMBER_TEXT_MAX 64u /* characters of one number; the longest useful one has 24 */
@@ -515,6 +516,7 @@ static bool is_open(const struct kind *kind, const struct value *values, uint32_
 
 int values_read(const struct values_reader *reader, const struct kind *kind, const struct grammar_step *step,
                 struct value *ret_values) {
+        _cleanup_(plain_locale_endp) locale_t before = plain_locale_begin();
         uint32_t n = kind_n_arguments(kind);
         bool was_named = false;
         int r = 0;
@@ -643,6 +645,7 @@ static bool has_key(const struct kind_family *family, const struct argument *arg
 
 size_t values_print(const struct kind_family *family, const struct kind *kind, const struct value *values,
                     values_inside_fn inside, const void *userdata, char *text, size_t size) {
+        _cleanup_(plain_locale_endp) locale_t before = plain_locale_begin();
         struct printer printer = { text, size, 0 };
         const char *between = "(";
 

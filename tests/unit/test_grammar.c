@@ -2,6 +2,7 @@
  * spelling; the first mistake is the one that is reported. */
 #include <check.h>
 #include <errno.h>
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "proto/text/kinds.h"
 #include "proto/text/step_values.h"
 #include "tests/support/suite.h"
+#include "tests/support/temporary.h"
 
 /* ---- a family with an argument of each type -------------------------------------------------------------------- */
 
@@ -328,11 +330,38 @@ START_TEST(a_store_that_is_full_is_an_error_and_nothing_else) {
 }
 END_TEST
 
+/* The program's own locale, as a trainer's may be: made here, because a system has none but C at first. */
+START_TEST(a_locale_whose_numbers_have_commas_changes_nothing) {
+        char folder[TEMPORARY_MAX], command[200], text[1000];
+        double number;
+        struct why why;
+
+        temporary_folder(folder, sizeof(folder));
+        snprintf(command, sizeof(command), "localedef -c -i de_DE -f UTF-8 %s/de_DE.UTF-8 && chmod -R u+w %s", folder,
+                 folder);
+        ck_assert_int_eq(system(command), 0);
+        setenv("LOCPATH", folder, 1);
+        ck_assert_ptr_nonnull(setlocale(LC_ALL, "de_DE.UTF-8"));
+        ck_assert_int_eq(sscanf("0,5", "%lf", &number), 1);
+        ck_assert_double_eq(number, 0.5);
+
+        ck_assert_int_eq(normal(&FREE, "mix(a=0.7, b=0.25)", text, &why), 0);
+        ck_assert_str_eq(text, "mix(a=0.7, b=0.25)");
+        ck_assert_int_eq(sscanf("0,5", "%lf", &number), 1);
+        ck_assert_double_eq(number, 0.5); /* and it is still the program's */
+
+        setlocale(LC_ALL, "C");
+        snprintf(command, sizeof(command), "rm -r %s", folder);
+        ck_assert_int_eq(system(command), 0);
+}
+END_TEST
+
 int main(void) {
         const struct suite_row rows[] = {
                 { "values", what_is_read_is_printed_in_one_spelling_and_that_is_read_as_the_same, 0 },
                 { "values", the_first_mistake_is_reported_with_its_column_and_what_was_expected, 0 },
                 { "values", a_store_that_is_full_is_an_error_and_nothing_else, 0 },
+                { "values", a_locale_whose_numbers_have_commas_changes_nothing, 0 },
                 { "grammar", a_list_in_brackets_is_one_with_colons_and_all_else_stays_as_it_is, 0 },
                 { "grammar", texts_of_any_depth_and_length_are_safe, 0 },
         };

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "proto/base/cleanup.h"
+#include "proto/base/plain_locale.h"
 
 /* Both kinds of the same numbers, until it is known which one the column has. */
 struct numbers {
@@ -55,6 +56,7 @@ static int column_file_add(struct numbers *numbers, const char *path, size_t num
 }
 
 static int column_file_read_lines(FILE *file, const char *path, struct numbers *numbers, struct why *why) {
+        _cleanup_(plain_locale_endp) locale_t before = plain_locale_begin();
         char *line = NULL;
         size_t size = 0, number = 0;
         int r = 0;
