@@ -62,6 +62,13 @@ struct number_list {
         char values[NUMBER_LIST_MAX][24];
 };
 
+/* Rows of a scope that are sent in such a list. */
+#define NUMBER_LISTS(name, kind, unit, where, metric, help) +(NUMBER_##where >= NUMBER_LISTED)
+_Static_assert((0 DATASET_NUMBERS(NUMBER_LISTS)) <= NUMBER_LIST_MAX, "NUMBER_LIST_MAX is too small for datasets");
+_Static_assert((0 JOB_NUMBERS(NUMBER_LISTS)) <= NUMBER_LIST_MAX, "NUMBER_LIST_MAX is too small for jobs");
+_Static_assert((0 RANK_NUMBERS(NUMBER_LISTS)) <= NUMBER_LIST_MAX, "NUMBER_LIST_MAX is too small for ranks");
+_Static_assert((0 NODE_STATE(NUMBER_LISTS)) == 0, "what the daemon lists is a counter: the status sends those");
+
 /* Takes NULL. */
 void number_list_add(struct number_list *list, const char *name, uint64_t value, const char *unit, const char *help,
                      bool is_watched);
