@@ -238,7 +238,7 @@ static int columnar_fill_texts(struct columnar_filling *filling, void *reading, 
         int r;
 
         text_list_clear(&filling->texts);
-        filling->texts.max_bytes = index_watch_max_copied(filling->pass->watch);
+        filling->texts.max_bytes = columnar_share(filling->pass, index_watch_max_copied(filling->pass->watch));
         r = format->texts(reading, idx, row, &filling->texts, &is_missing, why);
         if (r == 0 && !is_missing)
                 r = columnar_count(filling, column, text_list_bytes(&filling->texts), why);
