@@ -1,8 +1,8 @@
 /* pipeline/after.h: what is left to do when a sample comes back from the desk: the steps after a function of the
- * trainer's; and what varies in size is checked, and put where collation wants it (pipeline/sample_state.h). */
+ * trainer's; and what varies in size is checked, and put where collation wants it (pipeline/sample_states.h). */
 #pragma once
 
-#include "daemon/pipeline/sample_state.h"
+#include "daemon/pipeline/sample_states.h"
 #include "daemon/pipeline/worker.h"
 
 /* The sample is back: task->own.state says what has become of it there. */

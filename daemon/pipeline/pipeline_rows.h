@@ -15,7 +15,7 @@
 #pragma once
 
 #include "daemon/pipeline/planner.h"
-#include "daemon/pipeline/sample_state.h"
+#include "daemon/pipeline/sample_states.h"
 #include "daemon/pipeline/worker.h"
 
 /* Can its samples be copied so? Once it has its program and dataset. */

@@ -1,4 +1,4 @@
-#include "daemon/pipeline/sample_state.h"
+#include "daemon/pipeline/sample_states.h"
 
 #include <stdlib.h>
 

@@ -16,7 +16,7 @@
 #include "daemon/base/queue.h"
 #include "daemon/io/reader.h"
 #include "daemon/pipeline/memory/large_buffers.h"
-#include "daemon/pipeline/sample_state.h"
+#include "daemon/pipeline/sample_states.h"
 #include "daemon/pipeline/stream.h"
 
 #define TASK_BUFFER_BYTES (256u << 10) /* registered with the kernel; an ImageNet photo is 110 KiB */

@@ -9,7 +9,7 @@
 
 #include "daemon/base/thread.h"
 #include "daemon/pipeline/batch.h"
-#include "daemon/pipeline/sample_state.h"
+#include "daemon/pipeline/sample_states.h"
 #include "proto/base/clock.h"
 
 /* ---- reserving scratch memory -------------------------------------------------------------------------------- */

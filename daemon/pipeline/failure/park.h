@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "daemon/pipeline/planner.h"
-#include "daemon/pipeline/sample_state.h"
+#include "daemon/pipeline/sample_states.h"
 
 #define PARK_TICK_MS 50 /* how often parked samples are checked */
 

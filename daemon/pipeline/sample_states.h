@@ -1,4 +1,4 @@
-/* pipeline/sample_state.h: the states of a sample on its way into its slot.
+/* pipeline/sample_states.h: the states of a sample on its way into its slot.
  *
  * Each state has a row in the table of sample_states.c: which thread has the sample, the function that does its work,
  * and which states may follow. A function does its work and returns what follows; the loops here check that the row
