@@ -17,7 +17,6 @@
 struct operation;
 
 struct operation_type {
-        const char *name;
         enum dlp_left_kind left_kind; /* what it is called where it is left to the client; 0: it never is */
         bool moves_with_flip;         /* the result on a mirrored picture is the mirrored result */
         bool moves_with_crop;         /* a pixel's result depends on that pixel alone */

@@ -73,7 +73,6 @@ static void run_saturation(const struct operation *operation, const struct canva
 }
 
 const struct operation_type operation_brightness = {
-        .name = "brightness",
         .left_kind = DLP_LEFT_BRIGHTNESS,
         .moves_with_flip = true,
         .moves_with_crop = true,
@@ -81,7 +80,6 @@ const struct operation_type operation_brightness = {
 };
 
 const struct operation_type operation_contrast = {
-        .name = "contrast",
         .left_kind = DLP_LEFT_CONTRAST,
         .moves_with_flip = true,
         .moves_with_crop = false, /* the mean is that of the whole picture */
@@ -89,7 +87,6 @@ const struct operation_type operation_contrast = {
 };
 
 const struct operation_type operation_saturation = {
-        .name = "saturation",
         .left_kind = DLP_LEFT_SATURATION,
         .moves_with_flip = true,
         .moves_with_crop = true,

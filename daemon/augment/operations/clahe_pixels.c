@@ -290,7 +290,6 @@ static void run(const struct operation *operation, const struct canvas *canvas) 
 }
 
 const struct operation_type operation_clahe = {
-        .name = "clahe",
         .moves_with_flip = false, /* tiles begin at the left and at the top */
         .moves_with_crop = false,
         .extra_bytes = extra_bytes,

@@ -43,7 +43,6 @@ static void run(const struct operation *operation, const struct canvas *canvas) 
 }
 
 const struct operation_type operation_erase = {
-        .name = "erase",
         .moves_with_flip = false, /* the rectangle stays where it is */
         .moves_with_crop = false,
         .run = run,
@@ -84,7 +83,6 @@ static void run_holes(const struct operation *operation, const struct canvas *ca
 }
 
 const struct operation_type operation_holes = {
-        .name = "holes",
         .moves_with_flip = false,
         .moves_with_crop = false,
         .run = run_holes,

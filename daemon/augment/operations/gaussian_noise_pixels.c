@@ -187,7 +187,6 @@ static void run(const struct operation *operation, const struct canvas *canvas) 
 }
 
 const struct operation_type operation_gaussian_noise = {
-        .name = "gaussian_noise",
         .moves_with_flip = false, /* its numbers belong to places */
         .moves_with_crop = false,
         .run = run,

@@ -17,7 +17,6 @@ static void run(const struct operation *operation, const struct canvas *canvas) 
 }
 
 const struct operation_type operation_grayscale = {
-        .name = "grayscale",
         .left_kind = DLP_LEFT_GRAYSCALE,
         .moves_with_flip = true,
         .moves_with_crop = true,

@@ -79,7 +79,6 @@ static void run(const struct operation *operation, const struct canvas *canvas) 
 }
 
 const struct operation_type operation_hue = {
-        .name = "hue",
         .left_kind = DLP_LEFT_HUE,
         .moves_with_flip = true,
         .moves_with_crop = true,

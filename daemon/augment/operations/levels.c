@@ -143,49 +143,42 @@ static void run_equalize(const struct operation *operation, const struct canvas 
 }
 
 const struct operation_type operation_invert = {
-        .name = "invert",
         .moves_with_flip = true,
         .moves_with_crop = true,
         .run = run_invert,
 };
 
 const struct operation_type operation_solarize_add = {
-        .name = "solarize_add",
         .moves_with_flip = true,
         .moves_with_crop = true,
         .run = run_solarize_add,
 };
 
 const struct operation_type operation_posterize = {
-        .name = "posterize",
         .moves_with_flip = true,
         .moves_with_crop = true,
         .run = run_posterize,
 };
 
 const struct operation_type operation_solarize = {
-        .name = "solarize",
         .moves_with_flip = true,
         .moves_with_crop = true,
         .run = run_solarize,
 };
 
 const struct operation_type operation_autocontrast = {
-        .name = "autocontrast",
         .moves_with_flip = true,
         .moves_with_crop = false, /* the levels are those of the whole picture; here as well: */
         .run = run_autocontrast,
 };
 
 const struct operation_type operation_equalize = {
-        .name = "equalize",
         .moves_with_flip = true,
         .moves_with_crop = false,
         .run = run_equalize,
 };
 
 const struct operation_type operation_brightness_contrast = {
-        .name = "brightness_contrast",
         .moves_with_flip = true,
         .moves_with_crop = true,
         .run = run_brightness_contrast,

@@ -117,7 +117,6 @@ static void run(const struct operation *operation, const struct canvas *canvas) 
 }
 
 const struct operation_type operation_motion_blur = {
-        .name = "motion_blur",
         .moves_with_flip = false, /* a line has a direction */
         .moves_with_crop = false,
         .extra_bytes = extra_bytes,

@@ -18,7 +18,6 @@ static void run(const struct operation *operation, const struct canvas *canvas) 
 }
 
 const struct operation_type operation_permute = {
-        .name = "permute",
         .moves_with_flip = true,
         .moves_with_crop = true,
         .run = run,

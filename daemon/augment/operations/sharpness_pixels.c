@@ -61,7 +61,6 @@ static void run(const struct operation *operation, const struct canvas *canvas) 
 }
 
 const struct operation_type operation_sharpness = {
-        .name = "sharpness",
         .moves_with_flip = true,
         .moves_with_crop = false, /* a pixel's result depends on its neighbours */
         .n_rows = 2,

@@ -230,7 +230,6 @@ static void run(const struct operation *operation, const struct canvas *canvas) 
 }
 
 const struct operation_type operation_aug_mix = {
-        .name = "aug_mix",
         .moves_with_flip = false, /* changes have directions */
         .moves_with_crop = false,
         .extra_bytes = extra_bytes,

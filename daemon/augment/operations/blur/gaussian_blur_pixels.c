@@ -83,7 +83,6 @@ static void run(const struct operation *operation, const struct canvas *canvas) 
 }
 
 const struct operation_type operation_gaussian_blur = {
-        .name = "gaussian_blur",
         .moves_with_flip = true,
         .moves_with_crop = false, /* a pixel's result depends on its neighbours */
         .extra_bytes = extra_bytes,

@@ -261,7 +261,6 @@ static void run(const struct operation *operation, const struct canvas *canvas) 
 }
 
 const struct operation_type operation_jpeg = {
-        .name = "jpeg",
         .moves_with_flip = false, /* blocks begin at the left and at the top */
         .moves_with_crop = false,
         .extra_bytes = extra_bytes,
