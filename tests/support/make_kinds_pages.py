@@ -12,7 +12,7 @@ import sys
 import textwrap
 
 # Page, section, family.
-SECTIONS = (("dataloaderd-pipeline.7", "Steps for pictures", "pictures"),)
+SECTIONS = (("dataloaderd-pipeline.7", "Steps for sound", "sounds"), ("dataloaderd-pipeline.7", "Steps for pictures", "pictures"))
 BY_HAND = {"decode", "raw"}  # decode has a table, and neither is written with all of its arguments
 ENTRY = re.compile(r"^\.TP\n\.B \"?(\w+)[^\n]*\n(?:(?!\.TP\n|\.SS |\.SH |\.PP\n).*\n)*", re.M)
 
@@ -27,13 +27,15 @@ def signature(kind):
     for argument in kind["arguments"]:
         value = argument.get("form") if argument["is_optional"] else argument.get("default")
         arguments.append(argument["name"] + (f"={value}" if value else ""))
-    return escape(f"{kind['name']}({', '.join(arguments)})")
+    is_bare = not arguments and not kind.get("example", "").endswith("()")
+    return escape(kind["name"] + ("" if is_bare else f"({', '.join(arguments)})"))
 
 
 def origin(like):
-    """ "Resize: ", "OneOf of Albumentations: " """
+    """ "Resize: ", "OneOf of Albumentations: ", "functional.gain: " """
     module, _, name = like.rpartition(".")
-    return {"torchvision.transforms.v2": f"{name}: ", "albumentations": f"{name} of Albumentations: "}.get(module, "")
+    return {"torchvision.transforms.v2": f"{name}: ", "albumentations": f"{name} of Albumentations: ",
+            "torchaudio.transforms": f"{name}: ", "torchaudio.functional": f"functional.{name}: "}.get(module, "")
 
 
 def lowered(text):

@@ -23,7 +23,7 @@ static void wave(const struct sound_step *step, struct dlp_philox *philox, struc
 
 const struct sound_step_type sound_step_gain = {
         .kind = { .name = "gain",
-                  .doc = "Louder or softer by `gain_db` decibels, or by what is drawn from LOW:HIGH, with the "
+                  .doc = "Louder or softer by `gain_db` decibels, or by what is drawn from `LOW:HIGH`, with the "
                          "probability `p`. `clamp=true` limits it to -1 to 1 afterwards, as Vol does.",
                   .like = "torchaudio.functional.gain",
                   .example = "gain(-6:6)",

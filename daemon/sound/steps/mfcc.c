@@ -28,7 +28,7 @@ const struct sound_step_type sound_step_mfcc = {
         .kind = { .name = "mfcc",
                   .doc = "The cosine transform of a mel spectrogram in decibels, at most 80 below its largest number, "
                          "or of its logarithms. The other arguments, torchaudio's melkwargs, are those of "
-                         "mel_spectrogram; its `norm` is called `mel_norm` here.",
+                         "`mel_spectrogram`; its `norm` is called `mel_norm` here.",
                   .like = "torchaudio.transforms.MFCC",
                   .example = "mfcc(n_mfcc=13, n_mels=40)",
                   .needs = "the sound itself",

@@ -35,8 +35,8 @@ static void wave(const struct sound_step *step, struct dlp_philox *philox, struc
 
 const struct sound_step_type sound_step_noise = {
         .kind = { .name = "noise",
-                  .doc = "Adds white noise, normal numbers, at a ratio of signal to noise of `snr` decibels, or of what "
-                         "is drawn from LOW:HIGH, for each channel.",
+                  .doc = "Adds white noise, normal numbers, at a ratio of signal to noise of `snr` decibels, or of "
+                         "what is drawn from `LOW:HIGH`, for each channel.",
                   .like = "torchaudio.functional.add_noise",
                   .example = "noise(10:20, p=0.5)",
                   .needs = "the sound itself",

@@ -37,8 +37,7 @@ static void features(const struct sound_step *step, struct dlp_philox *philox, s
 
 const struct sound_step_type sound_step_spec_augment = {
         .kind = { .name = "spec_augment",
-                  .doc = "Several such masks of time and of frequency, whose value is the mean of the features, or "
-                         "zero.",
+                  .doc = "Several masks of columns and of rows, whose value is the mean of the features, or zero.",
                   .like = "torchaudio.transforms.SpecAugment",
                   .example = "spec_augment(2, 40, 2, 20)",
                   .needs = "features",

@@ -88,11 +88,13 @@ static int settle(struct sound_step *step, struct sound_state *state, struct why
 const struct sound_step_type sound_step_spectrogram = {
         .kind = { .name = "spectrogram",
                   .doc = "The powers of n_fft / 2 + 1 frequencies, of windows of `win_length` (n_fft) that are "
-                         "`hop_length` (half of win_length) apart. Lengths `n_fft` whose largest prime factor is 5 or "
-                         "less are fast, one above 1021 is refused. `power=1` gives magnitudes; complex numbers are "
-                         "not delivered. `pad` zeroes are added to both ends, and with `center=true` half of n_fft "
-                         "more, which mirror the sound. A sound that is too short to be mirrored is a damaged sample, "
-                         "as torch refuses it.",
+                         "`hop_length` (half of win_length) apart. `n_fft` is 1 to 16384; lengths whose largest prime "
+                         "factor is 5 or less are fast, one above 1021 is refused. `power=1` gives magnitudes; "
+                         "complex numbers are not delivered. `window_fn` is hann, hamming or blackman, periodic. "
+                         "`normalized` is false, window or frame_length. `pad` zeroes are added to both ends, and "
+                         "with `center=true` half of n_fft more, which mirror the sound (`pad_mode` is reflect, "
+                         "constant or replicate). A sound that is too short to be mirrored is a damaged sample, as "
+                         "torch refuses it.",
                   .like = "torchaudio.transforms.Spectrogram",
                   .example = "spectrogram(n_fft=512, hop_length=128)",
                   .needs = "the sound itself",
