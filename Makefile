@@ -423,7 +423,7 @@ settings-page: $(B)/dataloaderd ## config/dataloaderd.conf and the keys of its m
 	$< --print-config >config/dataloaderd.conf
 	$(PYTHON) tests/support/make_settings_page.py client/man/dataloaderd.conf.5 <config/dataloaderd.conf
 
-kinds-pages: $(B)/tools/print_kinds ## the entries of steps for pictures and sound in dataloaderd-pipeline(7), after a change of a kind
+kinds-pages: $(B)/tools/print_kinds ## the entries of steps and samplers in section 7 of the manual, after a change of a kind
 	$< | $(PYTHON) tests/support/make_kinds_pages.py client/man
 
 help: ## this list

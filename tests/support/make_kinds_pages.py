@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Writes what kinds say of themselves into the manual pages:  print_kinds | make_kinds_pages.py [--check] FOLDER
 
-An entry of a section of SECTIONS is its kind's arguments with their defaults, the class that does the same elsewhere, and the
-kind's paragraphs, in which a word in `backticks` is code. What is between the entries, and the entries of BY_HAND, are written by
-hand. A kind without an entry gets one after the last one of its section. With --check nothing is written: 1 if something would be.
+An entry of a section of SECTIONS is its kind's arguments with their defaults, the class that does the same elsewhere, the
+kind's paragraphs, in which a word in `backticks` is code, and perhaps its example. What is between the entries, and the entries
+of BY_HAND, are written by hand. A kind without an entry gets one after the last one of its section. With --check nothing is
+written: 1 if something would be.
 """
 import json
 import os
@@ -11,10 +12,12 @@ import re
 import sys
 import textwrap
 
-# Page, section, family.
-SECTIONS = (("dataloaderd-pipeline.7", "Steps for sound", "sounds"), ("dataloaderd-pipeline.7", "Steps for pictures", "pictures"))
-BY_HAND = {"decode", "raw"}  # decode has a table, and neither is written with all of its arguments
-ENTRY = re.compile(r"^\.TP\n\.B \"?(\w+)[^\n]*\n(?:(?!\.TP\n|\.SS |\.SH |\.PP\n).*\n)*", re.M)
+# Page, what the section begins with, family, whether the example is shown: signatures of samplers say little of their values.
+SECTIONS = (("dataloaderd-pipeline.7", ".SS Steps for sound", "sounds", False),
+            ("dataloaderd-pipeline.7", ".SS Steps for pictures", "pictures", False),
+            ("dataloaderd-samplers.7", ".SH SAMPLERS", "samplers", True))
+BY_HAND = {"decode", "raw", "mix", "pack"}  # they have lists, or are not written with all of their arguments
+ENTRY = re.compile(r"^\.TP\n\.BI? \"?(\w+)[^\n]*\n(?:(?!\.TP\n|\.SS |\.SH |\.PP\n).*\n)*", re.M)
 
 
 def escape(text):
@@ -53,20 +56,20 @@ def paragraph(kind, text):
     return re.sub(r"^(?=[.'])", r"\\&", roff, flags=re.M)
 
 
-def entry(kind):
+def entry(kind, has_example):
     begin = origin(kind.get("like", ""))
-    doc = begin + (lowered(kind["doc"]) if begin else kind["doc"])
+    doc = begin + (lowered(kind["doc"]) if begin else kind["doc"]) + (f" Example: `{kind['example']}`." if has_example else "")
     return f".TP\n.B {signature(kind)}\n" + "\n.IP\n".join(paragraph(kind, text) for text in doc.split("\n\n")) + "\n"
 
 
-def section(page, heading, kinds):
-    begin = page.index(f"\n.SS {heading}\n")
-    end = re.compile(r"^\.S[SH] ", re.M).search(page, begin + 5).start()
+def section(page, heading, kinds, has_example):
+    begin = page.index(f"\n{heading}\n")
+    end = re.compile(r"^\.SH " if heading.startswith(".SH") else r"^\.S[SH] ", re.M).search(page, begin + 5).start()
     body, kinds = page[begin:end], {kind["name"]: kind for kind in kinds if kind["name"] not in BY_HAND}
     seen = [found[1] for found in ENTRY.finditer(body)]
-    body = ENTRY.sub(lambda found: entry(kinds[found[1]]) if found[1] in kinds else found[0], body)
+    body = ENTRY.sub(lambda found: entry(kinds[found[1]], has_example) if found[1] in kinds else found[0], body)
     last = list(ENTRY.finditer(body))[-1].end()
-    body = body[:last] + "".join(entry(kind) for name, kind in kinds.items() if name not in seen) + body[last:]
+    body = body[:last] + "".join(entry(kind, has_example) for name, kind in kinds.items() if name not in seen) + body[last:]
     return page[:begin] + body + page[end:]
 
 
@@ -74,11 +77,11 @@ def main():
     check, folder = "--check" in sys.argv, sys.argv[-1]
     families = {family["family"]: family["kinds"] for family in json.load(sys.stdin)}
     n_stale = 0
-    for name, heading, family in SECTIONS:
+    for name, heading, family, has_example in SECTIONS:
         path = os.path.join(folder, name)
         with open(path, encoding="utf-8") as file:
             page = file.read()
-        made = section(page, heading, families[family])
+        made = section(page, heading, families[family], has_example)
         if made == page:
             continue
         n_stale += 1

@@ -272,8 +272,18 @@ static int make(struct dlp_making *making, const struct dlp_step *step, struct d
 
 const struct dlp_step_type dlp_step_buckets = {
         .kind = { .name = "buckets",
-                  .doc = "Batches of samples that are about as long as each other: a sample goes into the first bucket "
-                         "whose edge is not below its length, and a bucket gives a batch when it is full.",
+                  .doc = "Batches of samples that are about as long as each other. A sample goes, in the order's "
+                         "sequence, into the first bucket whose edge is not below its length. A bucket gives a batch "
+                         "when it is full, and batches come in the sequence in which they get full: with `tokens` as "
+                         "soon as one sample more would make the longest one, rounded up to `multiple`, times the "
+                         "number of samples more than that (or the batch has `max` samples); with `sizes`, a number "
+                         "for each edge, when it has that number of samples; without both when it has the loader's "
+                         "batch size. What is left in the buckets comes at the end, as smaller batches from the first "
+                         "bucket to the last; `last=drop` leaves it out. A bucket without samples gives no batch. A "
+                         "sample that is longer than the last edge, or rounded up longer than `tokens`, is an error "
+                         "with its number and both lengths; `long=skip` leaves it out, and `long=truncate` takes its "
+                         "beginning. `shuffle=true` brings the batches into an order of their own: that of as many "
+                         "samples with this seed and epoch.",
                   .like = "tf.data.Dataset.bucket_by_sequence_length",
                   .example = "buckets(column=length, edges=64:128:256, tokens=8192)",
                   .arguments = ARGUMENTS(

@@ -97,7 +97,8 @@ static int make(struct dlp_making *making, const struct dlp_step *step, struct d
 
 const struct dlp_step_type dlp_step_class_balanced = {
         .kind = { .name = "class_balanced",
-                  .doc = "Draws each class as often as each other one, with replacement.",
+                  .doc = "Draws each class as often as each other one, with replacement: as `weighted` with the "
+                         "weight 1 / (number of samples of the class).",
                   .like = "torch.utils.data.WeightedRandomSampler with 1 / (samples of the class)",
                   .example = "class_balanced(column=label, n=50000)",
                   .arguments = ARGUMENTS({ ARGUMENT_COLUMN, "column", .form = "labels of samples" },

@@ -140,7 +140,12 @@ static int make(struct dlp_making *making, const struct dlp_step *step, struct d
 
 const struct dlp_step_type dlp_step_curriculum = {
         .kind = { .name = "curriculum",
-                  .doc = "The easiest samples first: each stage adds the next share of them, until an epoch has all.",
+                  .doc = "The easiest samples first: each stage adds the next share of them, until an epoch has all. "
+                         "With `stages=0.25:0.5` and `epochs=2:4` come before epoch 2 the quarter with the smallest "
+                         "values of the column, then the half until epoch 4, then all. With `descending=true` the "
+                         "largest values come first. Within an epoch, samples are shuffled; with `shuffle` off they "
+                         "come in the column's sequence. Each stage needs the epoch at which it ends; a last stage of "
+                         "1 (all samples) may go without.",
                   .example = "curriculum(column=difficulty, stages=0.25:0.5, epochs=2:4)",
                   .arguments = ARGUMENTS(
                           { ARGUMENT_COLUMN, "column", .form = "how difficult samples are" },

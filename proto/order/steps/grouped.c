@@ -200,7 +200,13 @@ static int make(struct dlp_making *making, const struct dlp_step *step, struct d
 
 const struct dlp_step_type dlp_step_grouped = {
         .kind = { .name = "grouped",
-                  .doc = "Batches of samples with about the same aspect ratio.",
+                  .doc = "Batches of the loader's size from samples of about the same aspect ratio, as the "
+                         "GroupedBatchSampler and create_aspect_ratio_groups of torchvision's detection references, "
+                         "bit for bit: groups are the intervals between `edges` or, with `k`, between 2^-1 and 2^1 in "
+                         "2k equal steps of the exponent (k=0: above and below 1). An epoch has as many whole batches "
+                         "as its samples make; the last ones are what is left in the fullest groups, completed with "
+                         "samples from the beginning of the same group, so some samples come twice and some not at "
+                         "all.",
                   .like = "torchvision's references/detection/group_by_aspect_ratio.py",
                   .example = "grouped(column=aspect, k=3)",
                   .arguments = ARGUMENTS(

@@ -143,7 +143,12 @@ static int make(struct dlp_making *making, const struct dlp_step *step, struct d
 
 const struct dlp_step_type dlp_step_length_grouped = {
         .kind = { .name = "length_grouped",
-                  .doc = "Sorts samples by length within shuffled slices, so that batches have little padding.",
+                  .doc = "Sorts samples by length within shuffled slices, so that batches have little padding. Takes "
+                         "lengths. The order is cut into slices of `mega` batches of `batch` samples (default: the "
+                         "batch size), each of which is sorted by length, the longest first; then the longest of all "
+                         "comes to the front. Without `mega` it is 50, but at most a quarter of the batches. With "
+                         "dealing `strided` this is Hugging Face's DistributedLengthGroupedSampler, for whom `batch` "
+                         "is the batch size times the accumulation steps.",
                   .like = "transformers.trainer_pt_utils.LengthGroupedSampler",
                   .example = "length_grouped(column=length)",
                   .arguments = ARGUMENTS(

@@ -182,7 +182,12 @@ static int make(struct dlp_making *making, const struct dlp_step *step, struct d
 
 const struct dlp_step_type dlp_step_max_tokens = {
         .kind = { .name = "max_tokens",
-                  .doc = "Batches whose tokens, padding included, are at most a number of them.",
+                  .doc = "Batches whose tokens, padding included, are at most a number of them: fairseq's "
+                         "batch_by_size, bit for bit (0.12): the samples, in the order's sequence, go into a batch as "
+                         "long as the longest of them times their number is at most `tokens` and their number at most "
+                         "`sentences`, of which one must be given. The number of samples is less than `multiple` or a "
+                         "multiple of it, wherever the rest can begin the next batch. A longer sample is an error. "
+                         "fairseq sorts samples by length before and shuffles the batches after.",
                   .like = "fairseq.data.data_utils.batch_by_size",
                   .example = "max_tokens(column=length, tokens=4096)",
                   .arguments = ARGUMENTS(

@@ -35,7 +35,9 @@ static int make(struct dlp_making *making, const struct dlp_step *step, struct d
 
 const struct dlp_step_type dlp_step_numpy_shuffle = {
         .kind = { .name = "numpy_shuffle",
-                  .doc = "A permutation that NumPy's generator makes of a seed of its own, the same in every epoch.",
+                  .doc = "A permutation of NumPy's generator: `numpy.random.default_rng(seed).permutation`, which is "
+                         "the order of `shuffle(seed=S)` of Hugging Face's datasets, in each epoch the same. Without "
+                         "`seed` it is seed + epoch.",
                   .like = "datasets.Dataset.shuffle",
                   .example = "numpy_shuffle(seed=42)",
                   .arguments = ARGUMENTS({ ARGUMENT_WHOLE, "seed", .maximum = (double)UINT64_MAX }) },

@@ -84,7 +84,8 @@ static int make(struct dlp_making *making, const struct dlp_step *step, struct d
 
 const struct dlp_step_type dlp_step_random = {
         .kind = { .name = "random",
-                  .doc = "Draws samples with or without replacement.",
+                  .doc = "`n` samples drawn with replacement; without, whole shuffles one after the other, the last "
+                         "one cut.",
                   .like = "torch.utils.data.RandomSampler",
                   .example = "random(replacement=true, n=50000)",
                   .arguments = ARGUMENTS({ ARGUMENT_FLAG, "replacement", "false" },

@@ -101,7 +101,9 @@ static int make(struct dlp_making *making, const struct dlp_step *step, struct d
 
 const struct dlp_step_type dlp_step_random_split = {
         .kind = { .name = "random_split",
-                  .doc = "One part of a random division of the dataset, the same for equal seeds.",
+                  .doc = "One part of torch's `random_split` with a generator seeded with `seed`, shuffled in each "
+                         "epoch as a dataset of its own. The numbers are shares that add up to 1, or numbers of "
+                         "samples that add up to the dataset's.",
                   .like = "torch.utils.data.random_split",
                   .example = "random_split(0.9, 0.1, part=0, seed=0)",
                   .arguments = ARGUMENTS(

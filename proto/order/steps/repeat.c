@@ -67,7 +67,9 @@ static int make(struct dlp_making *making, const struct dlp_step *step, struct d
 
 const struct dlp_step_type dlp_step_repeat = {
         .kind = { .name = "repeat",
-                  .doc = "Each sample several times an epoch.",
+                  .doc = "Each sample `times` times in a row, so that ranks get it at the same time and augment it "
+                         "differently. timm, as DeiT's RASampler, gives each of W ranks floor(256 * floor(samples / "
+                         "256) / W) positions: that is `n` = W times this number.",
                   .like = "torchvision's references/classification/sampler.py, RASampler",
                   .example = "repeat(3)",
                   .arguments = ARGUMENTS({ ARGUMENT_WHOLE, "times", .minimum = 1, .maximum = 65536 },

@@ -239,7 +239,11 @@ static int make(struct dlp_making *making, const struct dlp_step *step, struct d
 
 const struct dlp_step_type dlp_step_repeat_factor = {
         .kind = { .name = "repeat_factor",
-                  .doc = "Repeats samples of rare classes, by the square root of how rare they are.",
+                  .doc = "Samples of rare classes more often, as for LVIS: a sample's factor is the largest max(1, "
+                         "sqrt(t / f)) of its classes, `f` being the share of samples that have the class. The column "
+                         "has one label for each sample, or a list of any length. A factor's fraction is drawn in "
+                         "each epoch, so epochs differ in length. Epoch 0 is the first pass of detectron2's sampler "
+                         "with the same seed.",
                   .like = "detectron2.data.samplers.RepeatFactorTrainingSampler",
                   .example = "repeat_factor(column=label, t=0.001)",
                   .arguments = ARGUMENTS({ ARGUMENT_COLUMN, "column", .form = "labels of samples" },

@@ -111,7 +111,8 @@ static int make(struct dlp_making *making, const struct dlp_step *step, struct d
 
 const struct dlp_step_type dlp_step_stratified = {
         .kind = { .name = "stratified",
-                  .doc = "Deals the classes out evenly, so that each stretch of an epoch has about as many of each.",
+                  .doc = "Classes in proportion: the first `k` positions hold each class as often as in all, to less "
+                         "than one sample, for every `k`. Within a class samples keep their sequence.",
                   .example = "stratified(column=label)",
                   .arguments = ARGUMENTS({ ARGUMENT_COLUMN, "column", .form = "labels of samples" }) },
         .role = DLP_ARRANGER,

@@ -72,7 +72,8 @@ static int make(struct dlp_making *making, const struct dlp_step *step, struct d
 
 const struct dlp_step_type dlp_step_subset = {
         .kind = { .name = "subset",
-                  .doc = "The samples whose numbers a column holds.",
+                  .doc = "The samples whose numbers the column holds, shuffled by their places in it. A number may "
+                         "come several times.",
                   .like = "torch.utils.data.SubsetRandomSampler",
                   .example = "subset(indices.txt)",
                   .arguments = ARGUMENTS({ ARGUMENT_COLUMN, "column", .form = "indices of samples" }) },

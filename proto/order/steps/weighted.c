@@ -132,7 +132,11 @@ static int make(struct dlp_making *making, const struct dlp_step *step, struct d
 
 const struct dlp_step_type dlp_step_weighted = {
         .kind = { .name = "weighted",
-                  .doc = "Draws samples as often as their weights say.",
+                  .doc = "`n` samples (default: as many as there are), each drawn as often as its weight says. Up to "
+                         "16777216 weights the draws are those of torch's WeightedRandomSampler with a generator "
+                         "seeded with seed + epoch, bit for bit; torch takes no more, and there the sums are added up "
+                         "in blocks. In several ranks there is one draw, which is dealt out. With `replacement=false` "
+                         "each sample comes at most once, as torch has it where it is built without MKL.",
                   .like = "torch.utils.data.WeightedRandomSampler",
                   .example = "weighted(column=w, n=50000)",
                   .arguments = ARGUMENTS({ ARGUMENT_COLUMN, "column", .form = "weights of samples" },
