@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Every step of a pipeline against torchvision on Pillow's pictures, with the same draws, to the bit: thousands of
 pictures through the daemon's code alone, and some through a daemon."""
+import functools
 import hashlib
 import io
+import json
 import os
 import random
 import struct
@@ -131,13 +133,28 @@ def draw_erasing(rng, arguments):
         arguments["ratio"] = tuple(sorted(round(rng.uniform(0.1, 5), 3) for _ in range(2)))
 
 
+@functools.lru_cache(maxsize=None)
+def known_steps():
+    """What is drawn of: each step of which the support module has a function, some more often; and the kinds of all steps."""
+    from replay import STEPS
+    names = sorted(set(STEPS) - {"rand_augment", "trivial_augment_wide", "auto_augment"})  # below, in draw_policy()
+    done = subprocess.run([os.path.join(BUILD, "tools", "print_kinds")], check=True, stdout=subprocess.PIPE)
+    kinds = next(family["kinds"] for family in json.loads(done.stdout) if family["family"] == "pictures")
+    return names + ["resize", "random_crop", "color_jitter", "color_jitter"], {kind["name"]: kind for kind in kinds}
+
+
+def draw_required(rng, kind):
+    """Numbers within their bounds for what has no default."""
+    return {argument["name"]: rng.choice((rng.randint(argument["minimum"], argument["maximum"]),
+                                          rng.uniform(argument["minimum"], argument["maximum"])))
+            for argument in kind["arguments"]
+            if argument["type"] == "number" and "default" not in argument and not argument["is_optional"]}
+
+
 # Mirrored borders are no wider than the picture less one: beyond, NumPy's releases differ among each other.
 def draw_step(rng, width, height):
-    name = rng.choice(("random_resized_crop", "resize", "resize", "center_crop", "random_crop", "random_crop", "pad",
-                       "hflip", "vflip", "color_jitter", "color_jitter", "color_jitter", "grayscale", "random_grayscale",
-                       "invert", "posterize", "solarize", "autocontrast", "equalize", "sharpness", "random_rotation", "random_affine",
-                       "random_perspective", "random_channel_permutation", "random_photometric_distort", "erasing",
-                       "random_zoom_out", "scale_jitter", "random_shortest_size", "random_resize", "coarse_dropout"))
+    names, kinds = known_steps()
+    name = rng.choice(names)
     widest = max(0, min(width, height) - 1)
     if name == "random_resized_crop":
         low = rng.uniform(0.05, 1)
@@ -177,7 +194,7 @@ def draw_step(rng, width, height):
         return name, {"num_output_channels": 3}
     if name == "random_channel_permutation":
         return name, {}
-    arguments = {"p": rng.choice((0, 0.5, 1))}
+    arguments = {**draw_required(rng, kinds[name]), "p": rng.choice((0, 0.5, 1))}
     if name == "random_photometric_distort":
         reaches = {"brightness": (1, 0.5), "contrast": (1, 0.9), "saturation": (1, 0.9), "hue": (0, 0.5)}
         for key, (middle, reach) in reaches.items():
@@ -195,8 +212,6 @@ def draw_step(rng, width, height):
         draw_erasing(rng, arguments)
     if name == "posterize":
         arguments["bits"] = rng.randint(1, 8)  # 0 is refused by newer releases of Pillow
-    if name == "solarize":
-        arguments["threshold"] = rng.choice((rng.randint(0, 256), rng.uniform(0, 256)))
     if name == "sharpness":
         arguments["factor"] = rng.choice((0, 0.5, 1, 2, rng.uniform(0, 5)))
     return name, arguments
