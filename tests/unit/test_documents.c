@@ -15,11 +15,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/augment/recipe.h"
 #include "daemon/augment/step.h"
 #include "daemon/core/config.h"
 #include "daemon/data/format_options.h"
 #include "daemon/decode/decode.h"
 #include "daemon/pipeline/counters.h"
+#include "proto/order/making/order_text.h"
+#include "proto/order/steps/sampler_step.h"
 
 #define TEXT_MAX (1u << 20) /* bytes of one file, or of all sources of one program */
 
@@ -304,6 +307,44 @@ START_TEST(decode_and_raw_have_entries_too) {
                 free(entry);
         }
         free(page);
+}
+END_TEST
+
+/* The doc is the entry of the page, with code in backticks. */
+static void expect_words_of(const struct kind *kind) {
+        size_t n_ticks = 0, n = kind->doc ? strlen(kind->doc) : 0;
+
+        ck_assert_msg(n > 0 && kind->doc[n - 1] == '.', "%s has no doc, or one that does not end", kind->name);
+        for (size_t i = 0; i < n; i++)
+                n_ticks += kind->doc[i] == '`';
+        ck_assert_msg(n_ticks % 2 == 0, "%s: a backtick of its doc is left alone", kind->name);
+        ck_assert_msg(kind->example && strncmp(kind->example, kind->name, strlen(kind->name)) == 0,
+                      "the example of %s is of something else", kind->name);
+}
+
+START_TEST(a_step_says_what_it_does_and_its_example_is_a_text) {
+        const struct kind *kind = picture_steps.kinds[_i];
+        struct recipe *recipe = NULL;
+        struct why why = {};
+
+        expect_words_of(kind);
+        ck_assert_msg(recipe_parse(kind->example, &recipe, &why) == 0, "%s: %s", kind->example, why.text);
+        recipe_free(recipe);
+}
+END_TEST
+
+START_TEST(a_sampler_says_what_it_does_and_its_example_is_a_text) {
+        struct dlp_order_text *parsed = malloc(sizeof(*parsed));
+
+        ck_assert_ptr_nonnull(parsed);
+        for (const struct kind *const *kind = dlp_samplers.kinds; *kind; kind++) {
+                struct why why = {};
+
+                expect_words_of(*kind);
+                ck_assert_msg(dlp_order_text_parse((*kind)->example, parsed, &why) == 0, "%s: %s", (*kind)->example,
+                              why.text);
+        }
+        free(parsed);
 }
 END_TEST
 
@@ -600,6 +641,8 @@ int main(void) {
                 n_steps++;
         tcase_add_loop_test(tcase, each_step_has_an_entry_with_its_arguments_and_their_defaults, 0, n_steps);
         tcase_add_test(tcase, decode_and_raw_have_entries_too);
+        tcase_add_loop_test(tcase, a_step_says_what_it_does_and_its_example_is_a_text, 0, n_steps);
+        tcase_add_test(tcase, a_sampler_says_what_it_does_and_its_example_is_a_text);
         tcase_add_loop_test(tcase, each_counter_is_explained, 0, (int)(sizeof(COUNTERS) / sizeof(COUNTERS[0])));
         tcase_add_test(tcase, the_manual_names_each_picture_format);
         tcase_add_test(tcase, the_manual_has_a_section_for_each_command_and_no_other);
