@@ -296,7 +296,7 @@ def _(box):
     for name, *parts in (("none", "format, column 15", 'nothing called "albums"', 'did you mean "album"'),
                          ("step", "format, column 8", "blocks.mosaic is a step, which a pipeline names"),
                          ("plug", "format, column 8", 'there is no plug-in "block"', 'did you mean "blocks"'),
-                         ("more", "format, column 21", "a dataset has one format"),
+                         ("more", "format, column 22", "a dataset has one format"),
                          ("key", "format, column 22", 'no argument "nam"', 'did you mean "names"'),
                          ("auto", "no format recognises it")):
         with table.row(name):
