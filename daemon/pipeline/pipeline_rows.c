@@ -59,6 +59,7 @@ void rows_go_to(struct task *task, uint32_t idx_row) {
         const struct batch_sample sample = task_row_sample(&task->rows[idx_row]);
 
         task_begin(task, task->batch, task->idx_sample + idx_row - task->idx_row, &sample);
+        task->program = programs_with(task->batch->stream->programs, sample.candidate);
         task->idx_row = idx_row;
         task->is_copied = false;
         task->own.n_tries = task->own.idx_blamed == idx_row;

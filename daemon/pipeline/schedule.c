@@ -222,8 +222,11 @@ static bool stream_plan_samples(struct planner *planner, struct stream *stream) 
         stream->idx_sample += task->n_rows;
         if (stream->idx_sample == stream->batch->n_samples)
                 stream_next_step(stream);
-        if (task->is_copied)
+        if (task->is_copied) {
+                task->program = programs_with(stream->programs, first.candidate); /* functions draw by it */
+                task->idx_field = 0;
                 task_read_nothing(task);
+        }
         states_begin(planner, task, task->is_copied ? SAMPLE_COPY : SAMPLE_LOCATE);
         return true;
 }

@@ -181,7 +181,7 @@ def _(box):
     chance = b"weighted(column=w,n=) \x01\xff64:128{}\"%s%n"
     for sampler, *words in (("weighted(column=w, n=1000000000)", "memory"), ("random(n=1000000000)", "memory"),
                             ("random(n=1000000000000000000)", "n"), ("weighted(column=w, n=1e300)", "n"),
-                            ("weighted(column=w, n=-1)", "n"), ("repeat(1000000000000)", "repeat"),
+                            ("weighted(column=w, n=-1)", "n"), ("repeat(1000000000000)", "times", "from 1 to 65536"),
                             ("random(replacement=true, n=1000000000)", "memory"), ("x" * 60000, "longer"),
                             ("repeat(2) " * 6000, "longer"), ("repeat(2) " * 20, "first"), ("(" * 2000, "sampler"),
                             ("weighted(column=" + "w" * 2000 + ")", ""), ("weighted(column=w, n=99999999999999999999)", "n")):

@@ -13,6 +13,8 @@ from harness import ROOT, case, equal, main
 INSTALLS_NOTHING = {
     "all": "compiles", "lib": "compiles", "install": "compiles", "uninstall": "removes files", "clean": "removes files",
     "help": "reads the Makefiles", "version": "asks git", "dist": "packs files", "check-layers": "reads sources", "check-kernels": "reads sources",
+    "kinds-pages": "writes pages, for who changes sources", "number-tables": "writes pages, for who changes sources",
+    "settings-page": "writes pages, for who changes sources",
     "kernels": "needs nvcc, which is not Debian's", "format": "needs clang-format, for who changes sources",
     "format-check": "needs clang-format, for who changes sources", "tidy": "needs clang-tidy, for who changes sources",
 }

@@ -23,12 +23,12 @@ START_TEST(other_versions_are_refused_naming_both) {
         check_refused(&options, -EPROTONOSUPPORT, "speaks protocol 7");
         stand_in_stop(stand_in);
 
-        manners = (struct stand_in_manners){ .n_samples = 100, .layout_version = 9 };
+        manners = (struct stand_in_manners){ .n_samples = 100, .layout_version = 99 };
         stand_in = stand_in_start(&manners);
         options = options_for(stand_in, 4);
         snprintf(layout, sizeof(layout), "layout %u, the daemon", DLP_LAYOUT_VERSION);
         check_refused(&options, -EPROTONOSUPPORT, layout);
-        check_refused(&options, -EPROTONOSUPPORT, "uses 9");
+        check_refused(&options, -EPROTONOSUPPORT, "uses 99");
         stand_in_stop(stand_in);
 }
 END_TEST

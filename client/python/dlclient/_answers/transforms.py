@@ -366,8 +366,8 @@ def answer(value: Any) -> str:
     else:
         text, others = written(value)
     written_as = (f"write the steps as text, pipeline=\"{text}\"" if text else
-                  f"name the steps, such as pipeline=\"{EXAMPLE}\" (the last two are ToTensor()); dataloaderd-pipeline(7) "
-                  f"lists them")
+                  f"name the steps, such as pipeline=\"{EXAMPLE}\" (the last two are ToTensor()); "
+                  f"dataloaderd-pipeline(7) lists them")
     rest = (f"; {', '.join(dict.fromkeys(others))}: not a step of the daemon, do it on the batch, in the trainer"
             if others else "")
     return f"the daemon transforms, without Python: {written_as}{rest}"
