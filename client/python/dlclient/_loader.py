@@ -87,7 +87,7 @@ class Loader(Loops):
         dealing         how samples are dealt to the ranks: "strided" (one by one, as DistributedSampler), "batch"
                         (whole batches in turn, as Accelerate and the Trainer), or "chunk" (the same, as Megatron
                         has it)
-        sampler         steps that make an epoch's order, such as "weighted(column=w)", see dataloaderd-samplers(7). Then
+        sampler         steps that make an epoch's order: "weighted(column=w)", see dataloaderd-samplers(7). Then
                         epochs may differ in length, and len() is that of the current one
         columns         numbers that these steps need and the dataset does not have: {"w": array}, one a sample
         partition       "pad" (all ranks get the same number of samples, as with DistributedSampler), "drop", or "exact"
