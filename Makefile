@@ -86,8 +86,9 @@ endif
 KINDS := samplers picture_steps sounds collations formats
 GENERATED := $(O)/generated/proto/dataloader.pb-c.c $(O)/generated/proto/version.h $(KINDS:%=$(O)/generated/kinds/%.h) $(O)/generated/kinds/stages.h
 SRC_proto := $(wildcard proto/*.c proto/*/*.c proto/*/*/*.c)
-# Of staging the daemon has the record alone, so that it links with no library that staging needs.
-SRC_staging := $(filter-out daemon/staging/record/% daemon/staging/run/stage_main.c,$(wildcard daemon/staging/*/*.c))
+# What fetches bytes from elsewhere and keeps them (fetch/, store/) is linked by staging alone, but for the record: the daemon
+# links with no library that they need.
+SRC_staging := $(filter-out daemon/store/record/% daemon/staging/run/stage_main.c,$(wildcard daemon/fetch/*.c daemon/fetch/*/*.c daemon/store/*/*.c daemon/staging/*/*.c))
 SRC_daemon := $(filter-out daemon/main.c daemon/staging/run/stage_main.c $(SRC_staging),$(wildcard daemon/*/*.c daemon/*/*/*.c daemon/*/*/*/*.c daemon/*/*/*/*/*.c))
 # A feature that is not there is another file with the same functions, not an #ifdef.
 SRC_daemon := $(filter-out daemon/base/machine/linked_portable.c,$(SRC_daemon))

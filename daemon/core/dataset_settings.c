@@ -8,9 +8,9 @@
 #include "daemon/base/fair_queue.h"
 #include "daemon/data/format_tell.h"
 #include "daemon/data/scanner.h"
-#include "daemon/staging/record/origin_kind.h"
-#include "daemon/staging/record/record_place.h"
-#include "daemon/staging/record/record_steps.h"
+#include "daemon/store/record/origin_kind.h"
+#include "daemon/store/record/record_place.h"
+#include "daemon/store/record/record_steps.h"
 #include "proto/base/cleanup.h"
 
 static int check_format(const char *text, struct why *why) {

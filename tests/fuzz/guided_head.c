@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/staging/fetch/http_head.h"
+#include "daemon/fetch/http_head.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 

@@ -5,10 +5,10 @@
 #include <string.h>
 #include <strings.h>
 
-#include "daemon/staging/fetch/s3_address.h"
-#include "daemon/staging/fetch/url_line.h"
-#include "daemon/staging/origin/url_list.h"
-#include "daemon/staging/plan/plan.h"
+#include "daemon/fetch/origin/url_list.h"
+#include "daemon/fetch/s3_address.h"
+#include "daemon/fetch/url_line.h"
+#include "daemon/store/plan/plan.h"
 #include "proto/base/cleanup.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);

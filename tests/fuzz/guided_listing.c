@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/staging/origin/s3_listing.h"
+#include "daemon/fetch/origin/s3_listing.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 

@@ -1,11 +1,11 @@
-/* Any text as a manifest. What is accepted must hold what staging/plan/plan.h promises: allowed paths in order, and a
+/* Any text as a manifest. What is accepted must hold what store/plan/plan.h promises: allowed paths in order, and a
  * text that is read again as the same plan. The first byte: bit 0: archives are unpacked, bit 1: there is a base URL.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/staging/plan/plan.h"
+#include "daemon/store/plan/plan.h"
 #include "proto/base/cleanup.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);

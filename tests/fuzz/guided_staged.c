@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/staging/fetch/credentials.h"
-#include "daemon/staging/record/record_progress.h"
-#include "daemon/staging/record/stamp.h"
-#include "daemon/staging/tree/journal.h"
+#include "daemon/fetch/credentials.h"
+#include "daemon/store/record/record_progress.h"
+#include "daemon/store/record/stamp.h"
+#include "daemon/store/tree/journal.h"
 #include "proto/base/amounts.h"
 #include "proto/base/cleanup.h"
 #include "tests/fuzz/folder.h"

@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/staging/origin/origin_unpack.h"
-#include "daemon/staging/plan/plan.h"
+#include "daemon/fetch/origin/origin_unpack.h"
+#include "daemon/store/plan/plan.h"
 #include "tests/fuzz/folder.h"
 
 #define LIMIT_BYTES (1u << 20)

@@ -11,7 +11,7 @@
 #include "daemon/base/machine/machine_memory.h"
 #include "daemon/base/machine/machine_process.h"
 #include "daemon/staging/nodes/launch_said.h"
-#include "daemon/staging/record/record_steps.h"
+#include "daemon/store/record/record_steps.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 

@@ -3,11 +3,11 @@
 
 The floors, from the ground up:
 
-    proto <- base/machine <- base <- plugin, data, io, decode, tokenize, augment, sound, collate, ring, staging/record <- codec <- pipeline <- ctl <- core <- main
+    proto <- base/machine <- base <- plugin, data, io, decode, tokenize, augment, sound, collate, ring, store/record <- codec <- pipeline <- ctl <- core <- main
 
-A file may include its own folder and the floors below it; the siblings of one floor never include each other. Staging is
-a program of its own, in rooms (ROOMS says who includes whom). The daemon sees one of them, staging/record. The
-client's library stands on proto and on the public header, dlctl above it (it is linked with the library's own connection,
+A file may include its own folder and the floors below it; the siblings of one floor never include each other. What fetches
+bytes from elsewhere, what keeps them, and staging, a program of its own, are rooms (ROOMS says who includes whom). The
+daemon sees one of them, store/record. The client's library stands on proto and on the public header, dlctl above it (it is linked with the library's own connection,
 so that there is one), the examples on the public header alone. The library
 for GPUs stands on proto, on the public header and on the kernels, which stand on nothing. daemon and client never meet, and nothing of the product includes tests. What is made of
 proto/dataloader.proto counts as proto. Every include of our own is written from the root.
@@ -25,17 +25,18 @@ import os
 import re
 import sys
 
-SIBLINGS = ("plugin", "data", "io", "decode", "tokenize", "augment", "sound", "collate", "ring", "staging/record")
+SIBLINGS = ("plugin", "data", "io", "decode", "tokenize", "augment", "sound", "collate", "ring", "store/record")
 DAEMON_FLOORS = [("base/machine",), ("base",), SIBLINGS, ("codec",), ("pipeline",), ("ctl",), ("core",)]
-# record <- plan <- { fetch <- origin, tree } <- nodes <- run; what is made of samples is prepared from record alone.
+# store/record <- store/plan <- { fetch <- fetch/origin, store/tree } <- nodes <- run; what is made of samples is prepared from
+# store/record alone.
 ROOMS = {
-    "plan": ("staging/record",),
-    "fetch": ("staging/record", "staging/plan"),
-    "tree": ("staging/record", "staging/plan"),
-    "origin": ("staging/record", "staging/plan", "staging/fetch"),
-    "nodes": ("staging/record", "staging/plan", "staging/fetch", "staging/tree"),
-    "prepare": ("staging/record", "data", "decode", "augment"),
-    "run": ("staging/record", "staging/plan", "staging/fetch", "staging/tree", "staging/origin", "staging/nodes",
+    "store/plan": ("store/record",),
+    "fetch": ("store/record", "store/plan"),
+    "store/tree": ("store/record", "store/plan"),
+    "fetch/origin": ("store/record", "store/plan", "fetch"),
+    "staging/nodes": ("store/record", "store/plan", "fetch", "store/tree"),
+    "staging/prepare": ("store/record", "data", "decode", "augment"),
+    "staging/run": ("store/record", "store/plan", "fetch", "store/tree", "fetch/origin", "staging/nodes",
             "staging/prepare", "data", "core"),
 }
 CLIENT = {
@@ -60,8 +61,10 @@ def unit_of(path):
     parts = path.split("/")
     if parts[0] == "proto":
         return "proto"
-    is_room = parts[:2] == ["daemon", "staging"] or parts[:3] in (["daemon", "base", "machine"], ["client", "cuda", "kernels"])
-    return "/".join(parts[:3] if is_room else parts[:2])
+    inner = "/".join(parts[:3])
+    is_room = inner.startswith(("daemon/store/", "daemon/staging/")) or inner in ("daemon/fetch/origin", "daemon/base/machine",
+                                                                                  "client/cuda/kernels")
+    return inner if is_room else "/".join(parts[:2])
 
 
 def allowed(unit):
@@ -70,7 +73,7 @@ def allowed(unit):
         return ()
     if unit in CLIENT:
         return CLIENT[unit]
-    room = unit[len("daemon/staging/"):] if unit.startswith("daemon/staging/") else None
+    room = unit.removeprefix("daemon/")
     if room in ROOMS:
         return ("proto", "daemon/base", "daemon/base/machine") + tuple(f"daemon/{name}" for name in ROOMS[room])
     below = ["proto"]

@@ -7,10 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/staging/plan/chunks.h"
-#include "daemon/staging/plan/plan.h"
-#include "daemon/staging/record/record_place.h"
-#include "daemon/staging/tree/tree.h"
+#include "daemon/store/plan/chunks.h"
+#include "daemon/store/plan/plan.h"
+#include "daemon/store/record/record_place.h"
+#include "daemon/store/tree/tree.h"
 
 #define MIB (1ull << 20)
 

@@ -23,8 +23,8 @@
 #include <time.h>
 
 #include "daemon/base/thread.h"
-#include "daemon/staging/fetch/fetch.h"
-#include "daemon/staging/fetch/fetch_http.h"
+#include "daemon/fetch/fetch.h"
+#include "daemon/fetch/fetch_http.h"
 #include "proto/base/cleanup.h"
 
 #define FIELDS_MAX 32

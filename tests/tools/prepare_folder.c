@@ -17,7 +17,7 @@
 #include "daemon/base/bytes.h"
 #include "daemon/data/dataset.h"
 #include "daemon/staging/prepare/prepare.h"
-#include "daemon/staging/record/record_steps.h"
+#include "daemon/store/record/record_steps.h"
 #include "proto/base/cleanup.h"
 
 static _Atomic bool is_cancelled;

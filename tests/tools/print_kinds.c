@@ -15,7 +15,7 @@
 #include "daemon/collate/collation_type.h"
 #include "daemon/data/format.h"
 #include "daemon/sound/sound_step.h"
-#include "daemon/staging/record/record_steps.h"
+#include "daemon/store/record/record_steps.h"
 #include "proto/base/cleanup.h"
 #include "proto/order/steps/sampler_step.h"
 #include "proto/text/step_values.h"

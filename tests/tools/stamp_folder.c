@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "daemon/data/dataset.h"
-#include "daemon/staging/record/stamp.h"
+#include "daemon/store/record/stamp.h"
 
 static int make_index(const struct place *place, struct stamp *stamp, struct why *why) {
         char path[PATH_MAX];

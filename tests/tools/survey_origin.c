@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/staging/fetch/fetch_http.h"
-#include "daemon/staging/origin/origin.h"
-#include "daemon/staging/record/origin_kind.h"
+#include "daemon/fetch/fetch_http.h"
+#include "daemon/fetch/origin/origin.h"
+#include "daemon/store/record/origin_kind.h"
 #include "proto/base/cleanup.h"
 
 static void on_progress(void *userdata, uint64_t n_files) {

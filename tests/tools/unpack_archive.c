@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/staging/origin/origin_unpack.h"
+#include "daemon/fetch/origin/origin_unpack.h"
 
 static size_t piece_bytes = 65536;
 static int folder;

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/staging/plan/chunks.h"
-#include "daemon/staging/record/record_place.h"
+#include "daemon/store/plan/chunks.h"
+#include "daemon/store/record/record_place.h"
 #include "proto/base/cleanup.h"
 #include "tests/support/suite.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/staging/fetch/fetch.h"
+#include "daemon/fetch/fetch.h"
 #include "tests/support/suite.h"
 
 #define N_BYTES   (1u << 20)

@@ -6,13 +6,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/staging/fetch/credentials.h"
-#include "daemon/staging/fetch/http_head.h"
-#include "daemon/staging/fetch/pauses.h"
-#include "daemon/staging/fetch/retry.h"
-#include "daemon/staging/fetch/s3_address.h"
-#include "daemon/staging/fetch/url_line.h"
-#include "daemon/staging/record/url.h"
+#include "daemon/fetch/credentials.h"
+#include "daemon/fetch/http_head.h"
+#include "daemon/fetch/pauses.h"
+#include "daemon/fetch/retry.h"
+#include "daemon/fetch/s3_address.h"
+#include "daemon/fetch/url_line.h"
+#include "daemon/store/record/url.h"
 #include "tests/support/suite.h"
 
 #define SECOND_NS 1000000000ull

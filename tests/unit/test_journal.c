@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/staging/tree/journal.h"
+#include "daemon/store/tree/journal.h"
 #include "tests/support/temporary.h"
 
 #define PLAN     "8f3a09b2c4d1000000000000000000000000000000000000000000000000cafe"

@@ -12,9 +12,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "daemon/staging/fetch/fetch_http.h"
-#include "daemon/staging/origin/origin.h"
-#include "daemon/staging/record/origin_kind.h"
+#include "daemon/fetch/fetch_http.h"
+#include "daemon/fetch/origin/origin.h"
+#include "daemon/store/record/origin_kind.h"
 #include "proto/base/cleanup.h"
 #include "tests/support/suite.h"
 #include "tests/support/tree.h"

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/staging/plan/plan.h"
-#include "daemon/staging/record/origin_kind.h"
-#include "daemon/staging/record/url.h"
+#include "daemon/store/plan/plan.h"
+#include "daemon/store/record/origin_kind.h"
+#include "daemon/store/record/url.h"
 #include "proto/base/cleanup.h"
 #include "tests/support/suite.h"
 

@@ -17,7 +17,7 @@
 #include "daemon/staging/prepare/prepare.h"
 #include "daemon/staging/prepare/prepare_shards.h"
 #include "daemon/staging/prepare/window.h"
-#include "daemon/staging/record/record_steps.h"
+#include "daemon/store/record/record_steps.h"
 #include "proto/base/cleanup.h"
 #include "tests/support/jpegs.h"
 #include "tests/support/suite.h"

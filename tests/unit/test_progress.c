@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/staging/record/record_progress.h"
+#include "daemon/store/record/record_progress.h"
 #include "proto/base/amounts.h"
 #include "tests/support/tree.h"
 

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/staging/record/stamp.h"
+#include "daemon/store/record/stamp.h"
 #include "proto/base/cleanup.h"
 #include "tests/support/temporary.h"
 

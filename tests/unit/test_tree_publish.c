@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/staging/tree/lock.h"
+#include "daemon/store/tree/lock.h"
 #include "proto/base/cleanup.h"
 #include "tests/support/staged.h"
 

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/staging/record/version_lock.h"
+#include "daemon/store/record/version_lock.h"
 #include "tests/support/tree.h"
 
 #define VERSION "v-0123456789ab"

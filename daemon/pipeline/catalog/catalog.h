@@ -1,7 +1,7 @@
 /* pipeline/catalog/catalog.h: the datasets of the configuration, opened in the background and shared by all jobs that
  * use them. Main thread, except references.
  *
- * A dataset with an origin is served when it has a stamp, as the stamp says (staging/record/stamp.h). Once a second
+ * A dataset with an origin is served when it has a stamp, as the stamp says (store/record/stamp.h). Once a second
  * catalog_look() reads stamp and progress of each, on a thread of its own, because a shared file system may hang. When
  * a stamp is new, its version is opened; after that, ranks that attach are served from it. The version before stays
  * with the jobs that have it, including their late ranks. */
@@ -20,9 +20,9 @@
 #include "daemon/data/dataset.h"
 #include "daemon/data/ledger/ledger.h"
 #include "daemon/pipeline/failure/outage.h"
-#include "daemon/staging/record/record_progress.h"
-#include "daemon/staging/record/stamp.h"
-#include "daemon/staging/record/version_lock.h"
+#include "daemon/store/record/record_progress.h"
+#include "daemon/store/record/stamp.h"
+#include "daemon/store/record/version_lock.h"
 #include "proto/base/why.h"
 
 enum catalog_state {

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/staging/record/record_progress.h"
+#include "daemon/store/record/record_progress.h"
 #include "proto/base/why.h"
 
 #define CLUSTER_UNDER_WAY 1 /* positive outcome of spread_test() */

@@ -18,11 +18,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/staging/fetch/fetch_http.h"
+#include "daemon/fetch/fetch_http.h"
 #include "daemon/staging/nodes/cluster.h"
-#include "daemon/staging/plan/chunks.h"
-#include "daemon/staging/plan/plan.h"
-#include "daemon/staging/tree/tree.h"
+#include "daemon/store/plan/chunks.h"
+#include "daemon/store/plan/plan.h"
+#include "daemon/store/tree/tree.h"
 #include "proto/base/why.h"
 
 #define TRANSFER_AHEAD   12u /* chunks that a source brings before their turn */

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "daemon/base/queue.h"
-#include "daemon/staging/fetch/fetch.h"
+#include "daemon/fetch/fetch.h"
 #include "daemon/staging/nodes/nodes_moves.h"
 #include "daemon/staging/nodes/transfer.h"
 

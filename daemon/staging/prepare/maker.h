@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "daemon/staging/prepare/prepare_block.h"
-#include "daemon/staging/record/record_steps.h"
+#include "daemon/store/record/record_steps.h"
 #include "proto/base/why.h"
 
 /* Positive outcomes of maker_make(): pack the sample's own bytes. */

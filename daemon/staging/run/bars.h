@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/staging/record/record_progress.h"
+#include "daemon/store/record/record_progress.h"
 
 #define BARS_WIDTH_MAX 200u /* columns; wider terminals are not filled: nobody reads so far */
 #define BARS_LINES_MAX 40u

@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 
-#include "daemon/staging/plan/plan.h"
+#include "daemon/store/plan/plan.h"
 
 #define CONVERSION_WORDS 5u
 

@@ -12,9 +12,9 @@
 #include "daemon/base/work/crew.h"
 #include "daemon/data/format.h"
 #include "daemon/staging/prepare/converter.h"
-#include "daemon/staging/record/record_steps.h"
 #include "daemon/staging/run/conversions.h"
 #include "daemon/staging/run/stage_made.h"
+#include "daemon/store/record/record_steps.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/shorten.h"
 

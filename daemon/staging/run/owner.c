@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "daemon/base/log.h"
-#include "daemon/staging/record/record_place.h"
+#include "daemon/store/record/record_place.h"
 #include "proto/base/cleanup.h"
 
 #define ENTRY_BYTES (64u << 10)

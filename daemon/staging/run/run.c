@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #include "daemon/data/format.h"
-#include "daemon/staging/fetch/local_file.h"
-#include "daemon/staging/record/record_steps.h"
+#include "daemon/fetch/local_file.h"
 #include "daemon/staging/run/stage_files.h"
+#include "daemon/store/record/record_steps.h"
 #include "proto/base/cleanup.h"
 
 #define EXIT_BY_SIGNAL 128 /* and its number, as shells say it */

@@ -19,16 +19,16 @@
 
 #include "daemon/core/dataset_settings.h"
 #include "daemon/data/format.h"
-#include "daemon/staging/fetch/fetch_http.h"
+#include "daemon/fetch/fetch_http.h"
 #include "daemon/staging/nodes/cluster.h"
 #include "daemon/staging/nodes/transfer.h"
-#include "daemon/staging/plan/chunks.h"
-#include "daemon/staging/plan/plan.h"
-#include "daemon/staging/record/record_place.h"
-#include "daemon/staging/record/stamp.h"
 #include "daemon/staging/run/stage_options.h"
 #include "daemon/staging/run/stage_report.h"
-#include "daemon/staging/tree/tree.h"
+#include "daemon/store/plan/chunks.h"
+#include "daemon/store/plan/plan.h"
+#include "daemon/store/record/record_place.h"
+#include "daemon/store/record/stamp.h"
+#include "daemon/store/tree/tree.h"
 
 /* A set of files on its way to be a version: the origin's, what was unpacked of them, what was made of those. */
 struct version {

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "daemon/staging/run/run.h"
-#include "daemon/staging/tree/lock.h"
+#include "daemon/store/tree/lock.h"
 #include "proto/base/cleanup.h"
 
 #define LOOK_TIMES 20 /* a network file system may show a new file late: a second of patience */

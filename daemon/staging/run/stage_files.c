@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "daemon/base/machine/disk.h"
-#include "daemon/staging/plan/digest.h"
+#include "daemon/store/plan/digest.h"
 #include "proto/base/cleanup.h"
 
 int hash_file_at(int folder_fd, const char *path, uint8_t ret_sha256[32], uint64_t *ret_n_bytes) {

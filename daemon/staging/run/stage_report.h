@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "daemon/staging/nodes/cluster.h"
-#include "daemon/staging/record/record_place.h"
+#include "daemon/store/record/record_place.h"
 
 enum report_style {
         REPORT_AUTO, /* bars if stderr is a terminal, else a line every 10 s */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/staging/origin/origin.h"
+#include "daemon/fetch/origin/origin.h"
 #include "daemon/staging/run/run.h"
 #include "proto/base/cleanup.h"
 

@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/fetch/origin/origin_unpack.h"
 #include "daemon/staging/nodes/nodes_moves.h"
-#include "daemon/staging/origin/origin_unpack.h"
 #include "daemon/staging/run/run.h"
 #include "daemon/staging/run/stage_files.h"
 #include "proto/base/cleanup.h"

@@ -1,0 +1,76 @@
+/* fetch/fetch.h: pieces of files from the origin into memory: many at once, tried again, from mirrors.
+ *
+ * One thread with one libcurl multi handle. A job is a list of pieces (the files of a chunk, or one range of a large
+ * file); its pieces are fetched side by side over at most `n_connections` connections that stay open, and done() is
+ * called when all of them are there or one cannot be had. A piece that fails is tried again after a growing, jittered
+ * pause, from the next mirror in turn; on the same mirror it goes on where it ended. Retry-After holds back all that
+ * would go to that server; one of more than two minutes is a failure. What another try cannot mend (404 on all mirrors,
+ * a file that is longer than it should be, another ETag) fails at once.
+ *
+ * Small pieces share HTTP/2 connections where a server speaks it; those of 1 MiB and more have one of their own. From a
+ * server without ranges, parts are had up to 32 MiB into a file, by reading past what is before them.
+ *
+ * Checked here: status, Content-Range, length, ETag (the plan's for the first URL, for the others that it does not
+ * change between tries), that no HTML page comes in place of a file, nothing compressed. Not here: SHA-256.
+ *
+ * Memory: below 10 MiB with 16 connections. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/base/queue.h"
+#include "daemon/fetch/fetch_http.h"
+#include "daemon/store/plan/plan.h"
+#include "proto/base/why.h"
+
+struct fetch_piece {
+        const struct plan_file *file;
+        uint64_t offset;  /* bytes */
+        uint32_t n_bytes; /* 0: nothing is asked for */
+        uint8_t *into;
+};
+
+/* The caller's, and not touched by it from submit until done(). */
+struct fetch_job {
+        struct fetch_piece *pieces;
+        uint32_t n_pieces;
+        uint32_t idx_mirror; /* which URL to begin with, modulo their number: 1 when a file from 0 proved bad */
+        void *userdata;
+
+        /* Set when done() is called. */
+        int result;     /* 0, or an errno as of http_get(); -EBADMSG: not what the plan says; -ECANCELED */
+        struct why why; /* names file and URL */
+
+        /* The fetcher's, from submit until done(). */
+        TAILQ_ENTRY(fetch_job) entry;
+        uint32_t idx_next;   /* the first piece that was not begun */
+        uint32_t n_complete; /* pieces that are there */
+};
+
+struct fetcher_options {
+        struct http *http;                   /* outlives the fetcher */
+        uint32_t n_connections;              /* 0: 16 */
+        void (*done)(struct fetch_job *job); /* on the fetcher's thread: hand over and return; may submit */
+};
+
+struct fetcher_counts {
+        uint64_t n_bytes;    /* bodies received, also of what was thrown away */
+        uint64_t n_requests; /* sent */
+        uint64_t n_retries;  /* of them: tries after the first */
+        struct why last;     /* why the last retry was needed; "" if none was */
+};
+
+struct fetcher;
+
+int fetcher_start(const struct fetcher_options *options, struct fetcher **ret_fetcher, struct why *why);
+
+/* Any thread; never blocks. In the order of submission as far as connections allow. */
+void fetcher_submit(struct fetcher *fetcher, struct fetch_job *job);
+
+/* Completes everything with -ECANCELED and ends the thread; done() is not to answer that with new jobs. Takes as long
+ * as done() does. NULL is fine. */
+void fetcher_stop(struct fetcher *fetcher);
+
+/* Any thread. */
+void fetcher_counts(struct fetcher *fetcher, struct fetcher_counts *ret_counts);

@@ -1,0 +1,67 @@
+/* fetch/fetch_http.h: how an origin is spoken to: addresses, signatures, credentials; and short answers.
+ *
+ * libcurl speaks http, https and file; `s3://bucket/key` becomes a signed https request to the endpoint (libcurl's own
+ * signatures), in path or virtual-host style. What stands after the bucket's slash is the key as it is, nothing of it
+ * percent-encoded: '?', '#' and '%' are a part of it. Redirects lead to http and https alone, from https to https
+ * alone, at most ten; those of an object store are not followed. Proxies and CA settings are those of the environment
+ * (http_proxy, https_proxy, no_proxy, SSL_CERT_FILE, SSL_CERT_DIR, CURL_CA_BUNDLE) unless the configuration names a
+ * file. Credentials come from a file that only its owner may read (its format: fetch/credentials.h); they are
+ * in no log, no message and on no command line, and URLs are told without user, password and query. The program ignores
+ * SIGPIPE.
+ *
+ * Made before threads start; any number of threads may use it from then on. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/base/why.h"
+
+/* The texts must outlive what is made of them, but for files_below. */
+struct http_options {
+        const char *endpoint;    /* of the object store, "https://host:port"; NULL: AWS of the region */
+        const char *region;      /* NULL: "us-east-1" */
+        const char *addressing;  /* "auto" (path style if there is an endpoint), "path", "virtual"; NULL: "auto" */
+        const char *credentials; /* a file; NULL: AWS_ACCESS_KEY_ID ... of the environment, else unsigned */
+        const char *origin; /* URL of the dataset's origin: credentials of web servers go to its server alone; NULL or
+                             * a file: to each server that they are for */
+        const char
+                *files_below; /* folder in which files of this machine may lie (fetch/local_file.h); NULL: anywhere */
+        const char *ca_file;  /* NULL: the environment's, else the system's */
+        uint32_t stall_s;     /* a transfer below 1 KiB/s for so long has failed; 0: 30 */
+        uint32_t n_tries;     /* of each request, with backoff between them; 0: 8 */
+};
+
+struct http;
+
+/* Returns 0; -EACCES if the credentials' file may be read by others; -EINVAL if it is none; -ENOENT; -ENOMEM. */
+int http_new(const struct http_options *options, struct http **ret_http, struct why *why);
+void http_free(struct http *http); /* NULL is fine */
+void http_freep(struct http **http);
+
+struct http_answer {
+        char *body; /* the caller's (free); a NUL follows it */
+        size_t n_bytes;
+        char *url; /* the caller's (free): where redirects led */
+};
+
+/* Reads a whole document of `limit` bytes at most, with retries. `query` (may be NULL) goes after '?', already encoded
+ * and in the order in which it is to be signed. Blocks; ends early with -ECANCELED once *cancel is true (may be NULL).
+ * Returns 0, or an errno with `why` naming the URL without credentials: -ENOENT (404), -EACCES (401, 403), -EFBIG,
+ * -ETIMEDOUT, -EPROTO (another status, TLS), -EIO. */
+int http_get(struct http *http, const char *url, const char *query, size_t limit, const _Atomic bool *cancel,
+             struct http_answer *ret_answer, struct why *why);
+
+struct http_facts {
+        uint64_t n_bytes;  /* UINT64_MAX: it does not say */
+        char etag[256];    /* "" : it does not say */
+        char modified[64]; /* its Last-Modified, if that tells one content from the next; "" */
+        bool has_ranges;   /* it says that it serves ranges */
+        bool is_html;      /* Content-Type text/html: an error page, more often than not */
+};
+
+/* What is known of a document without reading it (HEAD; if that is refused or says no length, a GET of one byte). Of
+ * file: size alone, -EISDIR for a folder. As http_get(). */
+int http_look(struct http *http, const char *url, const _Atomic bool *cancel, struct http_facts *ret_facts,
+              struct why *why);

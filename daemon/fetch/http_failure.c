@@ -1,0 +1,208 @@
+/* Why a request failed: status and libcurl's code become an errno, a sentence, and whether another try may help. */
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/fetch/http_request.h"
+#include "daemon/fetch/retry.h"
+#include "proto/base/cleanup.h"
+
+#define FEW_TRIES 3u /* for what is seldom mended by waiting, but now and then */
+
+static void http_failure_append(struct http_failure *failure, const char *format, ...)
+        __attribute__((format(printf, 2, 3)));
+
+static void http_failure_append(struct http_failure *failure, const char *format, ...) {
+        size_t n = strlen(failure->text);
+        va_list arguments;
+
+        va_start(arguments, format);
+        vsnprintf(failure->text + n, sizeof(failure->text) - n, format, arguments);
+        va_end(arguments);
+}
+
+/* ---- statuses ------------------------------------------------------------------------------------------------- */
+
+static const struct {
+        int status;
+        int error;
+        bool again;
+        const char *text;
+} STATUSES[] = {
+        { 400, -EPROTO, false, "Bad Request" },
+        { 401, -EACCES, false, "Unauthorized; credentials = ... names a file with them" },
+        { 403, -EACCES, false, "Forbidden" },
+        { 404, -ENOENT, false, "Not Found" },
+        { 407, -EACCES, false, "the proxy wants a password" },
+        { 408, -ETIMEDOUT, true, "Request Timeout" },
+        { 410, -ENOENT, false, "Gone" },
+        { 412, -EBADMSG, false, "it has changed at the origin since it was listed" },
+        { 416, -EBADMSG, false, "it is shorter at the origin than it was when it was listed" },
+        { 425, -EPROTO, true, "Too Early" },
+        { 429, -EPROTO, true, "Too Many Requests" },
+        { 500, -EPROTO, true, "Internal Server Error" },
+        { 501, -EPROTO, false, "Not Implemented" },
+        { 502, -EPROTO, true, "Bad Gateway" },
+        { 503, -EPROTO, true, "Service Unavailable" },
+        { 504, -ETIMEDOUT, true, "Gateway Timeout" },
+        { 505, -EPROTO, false, "HTTP Version Not Supported" },
+};
+
+static void judge_pause(const struct http_head *head, struct http_failure *failure) {
+        if (!failure->again || !retry_after_ns(head->retry_after, head->date, &failure->pause_ns))
+                return;
+        if (failure->pause_ns > RETRY_AFTER_MAX_S * 1000000000ull) {
+                failure->again = false;
+                http_failure_append(failure, "; it asks to wait for %llu s",
+                                    (unsigned long long)(failure->pause_ns / 1000000000ull));
+        }
+}
+
+/* An object store says in XML what it means by its status. */
+static void add_store_word(const struct http_request *request, struct http_failure *failure) {
+        char code[64], message[128];
+
+        http_head_error_element(&request->head, "Code", code, sizeof(code));
+        http_head_error_element(&request->head, "Message", message, sizeof(message));
+        if (*code)
+                http_failure_append(failure, ": %s%s%s", code, *message ? ": " : "", message);
+        if (strcmp(code, "SlowDown") == 0 || strcmp(code, "RequestTimeout") == 0)
+                failure->again = true;
+        if (strcmp(code, "RequestTimeTooSkewed") == 0)
+                http_failure_append(failure, "; is this machine's clock right?");
+        if (*request->head.bucket_region && request->head.status < 400)
+                http_failure_append(failure, "; the bucket is in another region: region = \"%s\"",
+                                    request->head.bucket_region);
+}
+
+static void judge_status(struct http_request *request, struct http_failure *failure) {
+        int status = request->head.status;
+
+        failure->error = -EPROTO;
+        failure->again = status >= 500;
+        http_failure_append(failure, "status %d", status);
+        for (size_t i = 0; i < sizeof(STATUSES) / sizeof(STATUSES[0]); i++) {
+                if (STATUSES[i].status != status)
+                        continue;
+                failure->error = STATUSES[i].error;
+                failure->again = STATUSES[i].again;
+                http_failure_append(failure, " (%s)", STATUSES[i].text);
+        }
+        if (request->scheme == URL_S3)
+                add_store_word(request, failure);
+        judge_pause(&request->head, failure);
+}
+
+/* ---- libcurl's codes ------------------------------------------------------------------------------------------ */
+
+/* Codes that are not listed are resets, closed connections, streams that end early: another try may help. */
+static const struct {
+        CURLcode code;
+        int error;
+        bool again;
+        uint32_t n_tries_max;
+        const char *more;
+} CODES[] = {
+        { CURLE_PEER_FAILED_VERIFICATION, -EPROTO, false, 0, NULL },
+        { CURLE_SSL_CACERT_BADFILE, -EPROTO, false, 0, NULL },
+        { CURLE_SSL_CERTPROBLEM, -EPROTO, false, 0, NULL },
+        { CURLE_SSL_CRL_BADFILE, -EPROTO, false, 0, NULL },
+        { CURLE_SSL_ISSUER_ERROR, -EPROTO, false, 0, NULL },
+        { CURLE_SSL_CIPHER, -EPROTO, false, 0, NULL },
+        { CURLE_TOO_MANY_REDIRECTS, -EPROTO, false, 0, NULL },
+        { CURLE_LOGIN_DENIED, -EPROTO, false, 0, NULL },
+        { CURLE_UNSUPPORTED_PROTOCOL, -EPROTO, false, 0, /* the URL's own scheme was looked at before */
+          "; a redirect may lead to http and https alone, from https to https" },
+        { CURLE_URL_MALFORMAT, -EINVAL, false, 0, NULL },
+        { CURLE_FILE_COULDNT_READ_FILE, -ENOENT, false, 0, NULL },
+        { CURLE_BAD_DOWNLOAD_RESUME, -EBADMSG, false, 0, "; it is shorter than it was when it was listed" }, /* file: */
+        { CURLE_RANGE_ERROR, -EBADMSG, false, 0, "; it is shorter than it was when it was listed" },
+        { CURLE_OUT_OF_MEMORY, -ENOMEM, false, 0, NULL },
+        { CURLE_ABORTED_BY_CALLBACK, -ECANCELED, false, 0, NULL },
+        { CURLE_OPERATION_TIMEDOUT, -ETIMEDOUT, true, 0, NULL },
+        { CURLE_SSL_CONNECT_ERROR, -EPROTO, true, FEW_TRIES, NULL },
+        { CURLE_COULDNT_RESOLVE_HOST, -EIO, true, FEW_TRIES, NULL },
+        { CURLE_COULDNT_RESOLVE_PROXY, -EIO, true, FEW_TRIES, NULL },
+};
+
+/* Advice for a certificate that was refused. */
+static const char *advise_on_certificate(const char *text) {
+        if (strcasestr(text, "self-signed") || strcasestr(text, "self signed") || strcasestr(text, "local issuer") ||
+            strcasestr(text, "unable to get"))
+                return "; if it is yours, ca_file = ... names its authority's certificate";
+        return strcasestr(text, "expired") ? "; the server needs a new certificate" : "";
+}
+
+/* libcurl takes no line of a head above 100 KiB, and calls that, too, "out of memory". Its memory is there before an
+ * answer begins, and a body needs no more. */
+static bool has_long_line(const struct http_request *request, CURLcode code) {
+        curl_off_t begun_us = 0, n_body = 0;
+
+        curl_easy_getinfo(request->easy, CURLINFO_STARTTRANSFER_TIME_T, &begun_us);
+        curl_easy_getinfo(request->easy, CURLINFO_SIZE_DOWNLOAD_T, &n_body);
+        return code == CURLE_OUT_OF_MEMORY && begun_us > 0 && n_body == 0;
+}
+
+/* Heads that are too large, and answers that are none: libcurl's own words and advice would lead elsewhere. */
+static bool judge_head(const struct http_request *request, CURLcode code, struct http_failure *failure) {
+        const char *text = NULL;
+
+        if (request->n_head_bytes > HTTP_HEAD_MAX || strstr(request->curl_text, "Too large response headers"))
+                text = "the head of its answer is too large, or never ends";
+        else if (has_long_line(request, code))
+                text = "a line in the head of its answer is longer than 100 KiB";
+        else if (code == CURLE_UNSUPPORTED_PROTOCOL && strstr(request->curl_text, "HTTP/0.9"))
+                text = "its answer is not HTTP";
+        if (!text)
+                return false;
+        *failure = (struct http_failure){ .error = -EPROTO, .again = true, .n_tries_max = FEW_TRIES };
+        http_failure_append(failure, "%s", text);
+        return true;
+}
+
+static void judge_code(struct http_request *request, CURLcode code, struct http_failure *failure) {
+        const char *text = request->curl_text[0] ? request->curl_text : curl_easy_strerror(code);
+        const char *more = code == CURLE_PEER_FAILED_VERIFICATION ? advise_on_certificate(text) : "";
+
+        if (judge_head(request, code, failure))
+                return;
+
+        failure->error = -EIO;
+        failure->again = true;
+        for (size_t i = 0; i < ARRAY_SIZE(CODES); i++) {
+                if (CODES[i].code != code)
+                        continue;
+                failure->error = CODES[i].error;
+                failure->again = CODES[i].again;
+                failure->n_tries_max = CODES[i].n_tries_max;
+                more = CODES[i].more ? CODES[i].more : more;
+        }
+        if (code == CURLE_FILE_COULDNT_READ_FILE) {
+                if (request->file_error < 0)
+                        failure->error = request->file_error;
+                text = failure->error == -EXDEV ? "it leads out of the folder of the origin"
+                                                : strerror(-failure->error);
+        } else if (code == CURLE_ABORTED_BY_CALLBACK) {
+                text = "canceled";
+        }
+        if (request->scheme == URL_FILE) /* nobody is busy there */
+                failure->again = false;
+        http_failure_append(failure, "%s%s", text, more);
+}
+
+int http_request_judge(struct http_request *request, CURLcode result, struct http_failure *ret_failure) {
+        *ret_failure = (struct http_failure){ 0 };
+
+        /* A status says more, even if the page that came with it was cut or too long. */
+        if (request->head.status >= 300 && result != CURLE_TOO_MANY_REDIRECTS && result != CURLE_UNSUPPORTED_PROTOCOL &&
+            result != CURLE_ABORTED_BY_CALLBACK && !(result != CURLE_OK && request->head.status < 400)) {
+                judge_status(request, ret_failure);
+                return -1;
+        }
+        if (result == CURLE_OK)
+                return 0;
+        judge_code(request, result, ret_failure);
+        return -1;
+}

@@ -1,0 +1,291 @@
+#include "daemon/fetch/http_request.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/fetch/http_private.h"
+#include "daemon/fetch/local_file.h"
+#include "daemon/fetch/url_line.h"
+#include "proto/base/cleanup.h"
+#include "proto/version.h"
+
+#define REDIRECTS_MAX      10L
+#define CONNECT_S_MAX      15u
+#define SLOW_BYTES_PER_S   1024L        /* below it for stall_s counts as no progress */
+#define LARGE_BUFFER_BYTES (256L << 10) /* fewer system calls a MiB */
+#define ERROR_PAGE_BYTES   (256u << 10) /* a longer one is not read to its end: the connection is given up instead */
+
+/* SHA-256 of nothing: what a request without a body sends. Stores require it; libcurl signs it but does not add it.
+ */
+#define EMPTY_SHA256 "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+/* ---- callbacks --------------------------------------------------------------------------------------- */
+
+static size_t on_header(char *line, size_t size, size_t n, void *userdata) {
+        struct http_request *request = userdata;
+
+        request->n_head_bytes += size * n;
+        if (request->n_head_bytes > HTTP_HEAD_MAX)
+                return 0;
+        http_head_line(&request->head, line, size * n);
+        return size * n;
+}
+
+/* The body of an error is not the file: its beginning is kept, the rest is skipped so that the connection can be
+ * reused. */
+static size_t http_request_take_error(struct http_request *request, const char *bytes, size_t n_bytes) {
+        struct http_head *head = &request->head;
+        size_t n_room = sizeof(head->error) - head->n_error_bytes;
+        size_t n = n_bytes < n_room ? n_bytes : n_room;
+
+        memcpy(head->error + head->n_error_bytes, bytes, n);
+        head->n_error_bytes += n;
+        request->n_discarded += n_bytes;
+        return request->n_discarded > ERROR_PAGE_BYTES ? 0 : n_bytes;
+}
+
+static size_t on_body(char *bytes, size_t size, size_t n, void *userdata) {
+        struct http_request *request = userdata;
+        int r;
+
+        if (request->head.status >= 300)
+                return http_request_take_error(request, bytes, size * n);
+        if (!request->ask.sink)
+                return 0;
+        r = request->ask.sink(request->ask.userdata, (const uint8_t *)bytes, size * n);
+        if (r < 0) {
+                request->sink_error = r;
+                return 0;
+        }
+        return size * n;
+}
+
+static int http_request_on_progress(void *userdata, curl_off_t n_down_total, curl_off_t n_down, curl_off_t n_up_total,
+                                    curl_off_t n_up) {
+        struct http_request *request = userdata;
+
+        return atomic_load_explicit(request->ask.cancel, memory_order_relaxed);
+}
+
+/* ---- setting up ----------------------------------------------------------------------------------------------- */
+
+/* libcurl refuses an option if memory is short, or if it is older than the one that we were built with. */
+#define SET(easy, option, value)                                                                                       \
+        ({                                                                                                             \
+                if (curl_easy_setopt(easy, option, value) != CURLE_OK)                                                 \
+                        return -ENOMEM;                                                                                \
+        })
+
+static int add_header(struct http_request *request, const char *name, const char *value) {
+        _cleanup_(freep) char *line = NULL;
+        struct curl_slist *headers;
+
+        if (asprintf(&line, "%s: %s", name, value) < 0) {
+                line = NULL;
+                return -ENOMEM;
+        }
+        headers = curl_slist_append(request->headers, line);
+        if (!headers)
+                return -ENOMEM;
+        request->headers = headers;
+        return 0;
+}
+
+static int set_common(struct http_request *request, const struct http *http) {
+        CURL *easy = request->easy;
+        uint32_t connect_s = http->stall_s < CONNECT_S_MAX ? http->stall_s : CONNECT_S_MAX;
+
+        SET(easy, CURLOPT_NOSIGNAL, 1L);   /* threads */
+        SET(easy, CURLOPT_QUICK_EXIT, 1L); /* an end does not wait for a resolver that hangs */
+        SET(easy, CURLOPT_USERAGENT, "dataloaderd/" DLP_FULL_VERSION);
+        SET(easy, CURLOPT_ERRORBUFFER, request->curl_text);
+        SET(easy, CURLOPT_PRIVATE, request);
+        SET(easy, CURLOPT_HEADERFUNCTION, on_header);
+        SET(easy, CURLOPT_HEADERDATA, request);
+        SET(easy, CURLOPT_WRITEFUNCTION, on_body);
+        SET(easy, CURLOPT_WRITEDATA, request);
+        SET(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L); /* a proxy's answer to CONNECT is not the origin's */
+        SET(easy, CURLOPT_CONNECTTIMEOUT, (long)connect_s);
+        SET(easy, CURLOPT_LOW_SPEED_LIMIT, SLOW_BYTES_PER_S);
+        SET(easy, CURLOPT_LOW_SPEED_TIME, (long)http->stall_s);
+        SET(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+        SET(easy, CURLOPT_PATH_AS_IS, 1L); /* ".." and "//" are a part of an object's name; nobody resolves them */
+        if (http->ca_file)
+                SET(easy, CURLOPT_CAINFO, http->ca_file);
+        if (http->ca_file || http->ca_folder)
+                SET(easy, CURLOPT_CAPATH, http->ca_folder);
+        if (request->ask.cancel) {
+                SET(easy, CURLOPT_NOPROGRESS, 0L);
+                SET(easy, CURLOPT_XFERINFOFUNCTION, http_request_on_progress);
+                SET(easy, CURLOPT_XFERINFODATA, request);
+        }
+        return 0;
+}
+
+/* A redirect leads to http and https only, never to a file of this machine, and from https to https. One of an object
+ * store is not followed at all, since libcurl would send the session token along. */
+static int set_protocols(struct http_request *request) {
+        CURL *easy = request->easy;
+
+        SET(easy, CURLOPT_PROTOCOLS_STR, request->scheme == URL_FILE ? "file" : "http,https");
+        SET(easy, CURLOPT_REDIR_PROTOCOLS_STR, request->scheme == URL_HTTPS ? "https" : "http,https");
+        SET(easy, CURLOPT_FOLLOWLOCATION, request->scheme == URL_S3 ? 0L : 1L);
+        SET(easy, CURLOPT_MAXREDIRS, REDIRECTS_MAX);
+        return 0;
+}
+
+/* Small files go side by side over one HTTP/2 connection where the server speaks it: a round trip less each. Large ones
+ * have a connection each, or one congestion window and one core's TLS would carry them all. libcurl gives a request for
+ * HTTP/1.1 an idle HTTP/2 connection, too, unless the two differ in their TLS settings; that the newest version is
+ * named, or left open, makes the difference and changes nothing else. */
+static int set_version(struct http_request *request) {
+        CURL *easy = request->easy;
+
+        if (request->ask.is_large) {
+                SET(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+                SET(easy, CURLOPT_SSLVERSION, (long)(CURL_SSLVERSION_TLSv1_2 | CURL_SSLVERSION_MAX_TLSv1_3));
+                /* Refused while a handle still holds the buffer of an HTTP/2 transfer; then the small buffer serves. */
+                curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, LARGE_BUFFER_BYTES);
+        } else {
+                SET(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
+                SET(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+                SET(easy, CURLOPT_PIPEWAIT, 1L);
+        }
+        return 0;
+}
+
+/* With keys libcurl signs; all headers that are set here are signed with it. */
+static int set_signature(struct http_request *request, const struct http *http) {
+        const struct credentials_s3 *keys = credentials_s3(http->credentials);
+        CURL *easy = request->easy;
+        int r;
+
+        if (!keys)
+                return 0;
+        SET(easy, CURLOPT_AWS_SIGV4, http->signature);
+        SET(easy, CURLOPT_USERNAME, keys->access_key);
+        SET(easy, CURLOPT_PASSWORD, keys->secret_key);
+        r = add_header(request, "x-amz-content-sha256", EMPTY_SHA256);
+        if (r >= 0 && keys->session_token)
+                r = add_header(request, "x-amz-security-token", keys->session_token);
+        return r;
+}
+
+/* libcurl takes them off again where a redirect leads to another host. */
+static int set_credentials(struct http_request *request, const struct http *http) {
+        const struct credentials_web *web = credentials_web(http->credentials, request->ask.url);
+        CURL *easy = request->easy;
+
+        if (!web || (http->origin && !url_same_server(http->origin, request->ask.url)))
+                return 0;
+        if (web->token) {
+                SET(easy, CURLOPT_HTTPAUTH, (long)CURLAUTH_BEARER);
+                SET(easy, CURLOPT_XOAUTH2_BEARER, web->token);
+        } else {
+                SET(easy, CURLOPT_HTTPAUTH, (long)CURLAUTH_BASIC);
+                SET(easy, CURLOPT_USERNAME, web->user);
+                SET(easy, CURLOPT_PASSWORD, web->password);
+        }
+        return 0;
+}
+
+static int set_what(struct http_request *request) {
+        const struct http_ask *ask = &request->ask;
+        CURL *easy = request->easy;
+        char range[64];
+        int r = 0;
+
+        if (ask->only_head)
+                SET(easy, CURLOPT_NOBODY, 1L);
+        if (ask->is_range) {
+                snprintf(range, sizeof(range), "%" PRIu64 "-%" PRIu64, ask->first, ask->last);
+                SET(easy, CURLOPT_RANGE, range);
+        }
+        if (ask->if_match && *ask->if_match == '"')
+                r = add_header(request, "If-Match", ask->if_match);
+        if (r >= 0 && request->scheme != URL_S3) /* not there: proxies change it, which would break the signature */
+                r = add_header(request, "Accept-Encoding", "identity");
+        if (r >= 0 && request->headers)
+                SET(easy, CURLOPT_HTTPHEADER, request->headers);
+        return r;
+}
+
+/* libcurl gets the file that we have opened: by itself it would follow a link that lies there by then. What cannot be
+ * opened fails as a transfer, and http_failure.c knows why. */
+static int set_file(struct http_request *request, const struct http *http) {
+        char line[64];
+
+        request->has_file = true;
+        request->file_fd = -1;
+        request->file_error = local_file_open(request->ask.url, http->files_below, &request->file_fd);
+        snprintf(line, sizeof(line), "file:///proc/self/fd/%d", request->file_fd);
+        SET(request->easy, CURLOPT_URL, line);
+        return 0;
+}
+
+static int set_address(struct http_request *request, const struct http *http, struct why *why) {
+        _cleanup_(freep) char *address = NULL, *line = NULL;
+        int r;
+
+        if (request->scheme == URL_S3) {
+                r = s3_address(&http->store, request->ask.url, &address, why);
+                if (r < 0)
+                        return r;
+        }
+        line = url_line(address ? address : request->ask.url, request->ask.query);
+        if (!line)
+                return -ENOMEM;
+        SET(request->easy, CURLOPT_URL, line);
+        return 0;
+}
+
+int http_request_init(struct http_request *request, const struct http *http, CURL *easy, const struct http_ask *ask,
+                      struct why *why) {
+        struct url url;
+        int r;
+
+        *request = (struct http_request){ .easy = easy, .ask = *ask };
+        http_head_clear(&request->head);
+        url_show(ask->url, request->shown);
+        r = url_parse(ask->url, &url, why);
+        if (r < 0)
+                return r;
+        request->scheme = url.scheme;
+
+        curl_easy_reset(easy);
+        r = request->scheme == URL_FILE ? set_file(request, http) : set_address(request, http, why);
+        if (r == -EINVAL)
+                return r;
+        if (r >= 0)
+                r = set_common(request, http);
+        if (r >= 0)
+                r = set_protocols(request);
+        if (r >= 0)
+                r = set_version(request);
+        if (r >= 0)
+                r = request->scheme == URL_S3 ? set_signature(request, http) : set_credentials(request, http);
+        if (r >= 0)
+                r = set_what(request);
+        request->ask.url = request->ask.query = request->ask.if_match = NULL; /* they may go now */
+        return r < 0 ? why_set(why, r, "%s: no memory", request->shown) : 0;
+}
+
+void http_request_fini(struct http_request *request) {
+        if (request->easy) /* what points into the request goes with it; the handle may live on */
+                curl_easy_reset(request->easy);
+        curl_slist_free_all(request->headers);
+        request->headers = NULL;
+        request->easy = NULL;
+        if (request->has_file)
+                closep(&request->file_fd);
+        request->has_file = false;
+}
+
+uint32_t http_n_tries(const struct http *http) {
+        return http->n_tries;
+}

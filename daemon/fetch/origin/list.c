@@ -1,0 +1,183 @@
+/* A list of URLs. It has no sizes, so the server is asked for each, many at a time: a request a file, which a
+ * manifest saves. */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/base/work/crew.h"
+#include "daemon/fetch/origin/origin_private.h"
+#include "daemon/fetch/origin/origin_reach.h"
+#include "daemon/fetch/origin/url_list.h"
+#include "proto/base/cleanup.h"
+
+#define THREADS_DEFAULT 16u
+#define TICK_NS         100000000ull /* how soon a cancelled survey is noticed */
+
+struct fact {
+        uint64_t n_bytes;
+        char *etag;     /* NULL: none */
+        char *modified; /* where there is no ETag; NULL: none */
+};
+
+struct lookers {
+        struct origin_run *run;
+        const struct url_list *list;
+        struct fact *facts; /* one an item; written by the thread that took it, read once all have ended */
+        _Atomic uint64_t n_taken;
+        _Atomic uint64_t n_done;
+        _Atomic bool stop;
+
+        pthread_mutex_t lock; /* a leaf; covers the rest */
+        uint64_t idx_failed;  /* the first in the list's order of those that failed */
+        int result;
+        struct why why;
+};
+
+/* ---- the threads --------------------------------------------------------------------------------------------- */
+
+static void note_failure(struct lookers *lookers, uint64_t idx, int result, const struct why *why) {
+        pthread_mutex_lock(&lookers->lock);
+        /* The run was cancelled if the first says so; later ones were only stopped by another's failure. */
+        if (lookers->result == 0 ||
+            (result != -ECANCELED && lookers->result != -ECANCELED && idx < lookers->idx_failed)) {
+                lookers->result = result;
+                lookers->idx_failed = idx;
+                lookers->why = *why;
+        }
+        pthread_mutex_unlock(&lookers->lock);
+        lookers->stop = true;
+}
+
+static int list_look(struct lookers *lookers, uint64_t idx, struct why *why) {
+        const char *url = lookers->list->items[idx].url;
+        struct http_facts facts;
+        struct url address;
+        char *known;
+        int r = url_parse(url, &address, why);
+
+        if (r == 0)
+                r = origin_look(lookers->run->http, url, &address, &lookers->stop, &facts, why);
+        if (r < 0)
+                return r;
+        lookers->facts[idx].n_bytes = facts.n_bytes;
+        if (!facts.etag[0] && !facts.modified[0])
+                return 0;
+        known = strdup(facts.etag[0] ? facts.etag : facts.modified);
+        *(facts.etag[0] ? &lookers->facts[idx].etag : &lookers->facts[idx].modified) = known;
+        return known ? 0 : -ENOMEM;
+}
+
+static void list_look_on(void *userdata) {
+        struct lookers *lookers = userdata;
+
+        while (!lookers->stop) {
+                uint64_t idx = lookers->n_taken++;
+                struct why why = { 0 };
+                int r;
+
+                if (idx >= lookers->list->n_items)
+                        break;
+                r = list_look(lookers, idx, &why);
+                if (r < 0)
+                        note_failure(lookers, idx, r, &why);
+                lookers->n_done++;
+        }
+}
+
+/* Reports the progress, and stops the threads when the run is cancelled. */
+static void list_on_tick(void *userdata) {
+        struct lookers *lookers = userdata;
+
+        struct why why;
+        int r = lookers->stop ? 0 : origin_progress(lookers->run, lookers->n_done, &why);
+
+        if (r < 0)
+                note_failure(lookers, 0, r, &why);
+}
+
+static int list_look_at_all(struct lookers *lookers, struct why *why) {
+        struct origin_run *run = lookers->run;
+        uint64_t n_threads = run->options->n_connections ? run->options->n_connections : THREADS_DEFAULT;
+        int r;
+
+        if (n_threads > CREW_MAX)
+                n_threads = CREW_MAX;
+        if (n_threads > lookers->list->n_items)
+                n_threads = lookers->list->n_items;
+        r = crew_run("survey", (uint32_t)n_threads, list_look_on, TICK_NS, list_on_tick, lookers);
+        if (r < 0)
+                return why_errno(why, r, "%s: no thread to ask with", run->shown);
+        return lookers->result < 0 ? why_set(why, lookers->result, "%s", lookers->why.text) : 0;
+}
+
+/* ---- the plan ------------------------------------------------------------------------------------------------ */
+
+static int add_all(const struct lookers *lookers, struct why *why) {
+        int r = 0;
+
+        for (uint64_t i = 0; i < lookers->list->n_items && r == 0; i++) {
+                const struct url_list_item *item = &lookers->list->items[i];
+                struct plan_file file = { .path = item->path,
+                                          .n_bytes = lookers->facts[i].n_bytes,
+                                          .etag = lookers->facts[i].etag,
+                                          .modified = lookers->facts[i].modified };
+
+                r = origin_add(lookers->run, &file, item->url, why);
+        }
+        return r;
+}
+
+static int list_survey(struct origin_run *run, const struct url_list *list, struct why *why) {
+        struct lookers lookers = { .run = run, .list = list, .facts = calloc(list->n_items, sizeof(struct fact)) };
+        int r;
+
+        if (!lookers.facts)
+                return -ENOMEM;
+        pthread_mutex_init(&lookers.lock, NULL);
+
+        r = list_look_at_all(&lookers, why);
+        if (r == 0)
+                r = add_all(&lookers, why);
+
+        pthread_mutex_destroy(&lookers.lock);
+        for (uint64_t i = 0; i < list->n_items; i++) {
+                free(lookers.facts[i].etag);
+                free(lookers.facts[i].modified);
+        }
+        free(lookers.facts);
+        return r;
+}
+
+static int check_reach(struct origin_run *run, const struct url_list *list, struct why *why) {
+        struct origin_reach reach;
+        struct why inner;
+        int r = 0;
+
+        origin_reach_init(&reach, &run->address);
+        for (uint64_t i = 0; i < list->n_items && r == 0; i++)
+                r = origin_reach_check(&reach, list->items[i].url, &inner);
+        return r < 0 ? why_set(why, r, "%s: %s", run->shown, inner.text) : 0;
+}
+
+int origin_list(struct origin_run *run, struct why *why) {
+        struct http_answer answer = { 0 };
+        struct url_list list;
+        int r;
+
+        r = origin_text(run, &answer, why);
+        if (r < 0)
+                return r;
+        r = url_list_parse(answer.body, answer.n_bytes, run->shown, &list, why);
+        free(answer.body);
+        free(answer.url);
+        if (r < 0)
+                return r;
+        r = check_reach(run, &list, why);
+        if (r == 0)
+                r = list_survey(run, &list, why);
+        url_list_fini(&list);
+        return r;
+}

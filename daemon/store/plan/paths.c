@@ -1,0 +1,89 @@
+#include "daemon/store/plan/paths.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "proto/base/cleanup.h"
+
+void paths_fini(struct paths *paths) {
+        closep(&paths->dir_fd);
+        paths->dir_fd = -1;
+}
+
+/* Opens one part of a path. */
+static int paths_step(int fd, const char *name, bool make) {
+        int next = openat(fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+        if (next >= 0 || errno != ENOENT || !make)
+                return next < 0 ? -errno : next;
+        if (mkdirat(fd, name, 0755) < 0 && errno != EEXIST)
+                return -errno;
+        next = openat(fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        return next < 0 ? -errno : next;
+}
+
+static int paths_walk(int root_fd, const char *dir, bool make) {
+        _cleanup_(closep) int fd = -1;
+        char parts[PATH_MAX], *rest = parts, *part;
+
+        strcpy(parts, dir);
+        while ((part = strsep(&rest, "/"))) {
+                int next = paths_step(fd < 0 ? root_fd : fd, part, make);
+
+                if (next < 0)
+                        return next;
+                closep(&fd);
+                fd = next;
+        }
+        return take_fd(&fd);
+}
+
+int paths_folder_of(struct paths *paths, const char *path, bool make, const char **ret_name) {
+        const char *slash = strrchr(path, '/');
+        size_t n = slash ? (size_t)(slash - path) : 0;
+        char dir[PATH_MAX];
+        int fd;
+
+        assert(n < sizeof(dir)); /* plan_path_check() */
+        *ret_name = slash ? slash + 1 : path;
+        if (n == 0)
+                return paths->root_fd;
+        if (paths->dir_fd >= 0 && strncmp(paths->dir, path, n) == 0 && paths->dir[n] == '\0')
+                return paths->dir_fd;
+        memcpy(dir, path, n);
+        dir[n] = '\0';
+        fd = paths_walk(paths->root_fd, dir, make);
+        if (fd < 0)
+                return fd;
+        paths_fini(paths);
+        paths->dir_fd = fd;
+        memcpy(paths->dir, dir, n + 1);
+        return fd;
+}
+
+int paths_open(struct paths *paths, const char *path, int flags) {
+        _cleanup_(closep) int fd = -1;
+        struct stat status;
+        const char *name;
+        int dir;
+
+        dir = paths_folder_of(paths, path, false, &name);
+        if (dir < 0)
+                return dir;
+        fd = openat(dir, name, flags | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0 || fstat(fd, &status) < 0)
+                return -errno;
+        return S_ISREG(status.st_mode) ? take_fd(&fd) : -EBADMSG;
+}
+
+int paths_stat(struct paths *paths, const char *path, struct stat *ret_status) {
+        const char *name;
+        int dir = paths_folder_of(paths, path, false, &name);
+
+        if (dir < 0)
+                return dir;
+        return fstatat(dir, name, ret_status, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+}
