@@ -424,8 +424,8 @@ settings-page: $(B)/dataloaderd ## config/dataloaderd.conf and the keys of its m
 	$< --print-config >config/dataloaderd.conf
 	$(PYTHON) tests/support/make_settings_page.py client/man/dataloaderd.conf.5 <config/dataloaderd.conf
 
-kinds-pages: $(B)/tools/print_kinds ## the entries of steps and samplers in section 7 of the manual, after a change of a kind
-	$< | $(PYTHON) tests/support/make_kinds_pages.py client/man
+kinds-pages: $(B)/tools/print_kinds ## what manual and Python say of steps and samplers, after a change of a kind
+	$< | $(PYTHON) tests/support/make_kinds_pages.py .
 
 help: ## this list
 	@sed -nE 's/^([a-z][a-z-]*):[^#]*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | sort -u | \

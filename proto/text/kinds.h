@@ -59,6 +59,7 @@ struct argument {
         const char *word;       /* may stand in place of numbers: "none". The value is then is_word, and 0 */
         const char *form;       /* for messages: what it is, "indices of samples"; of a list "N or R:G:B" */
         const char *other_name; /* that the text may use instead; NULL: none */
+        const char *attribute;  /* of an object of the class that the kind is like; NULL: one of the names */
 };
 
 #define ARGUMENTS(...)                                                                                                 \

@@ -10,8 +10,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from harness import BUILD, ROOT, case, contains, equal, main, patience
 
 MAKER = os.path.join(ROOT, "tests", "support", "make_kinds_pages.py")
-PAGES = os.path.join(ROOT, "client", "man")
-PAGE = "dataloaderd-pipeline.7"
+MADE = [os.path.join("client", "man"), os.path.join("client", "python", "dlclient", "_answers")]  # folders with pages
+PAGE = os.path.join("client", "man", "dataloaderd-pipeline.7")
 
 
 def printed():
@@ -26,7 +26,7 @@ def make(kinds, *arguments):
 
 @case("the pages are what the kinds say")
 def _(box):
-    done = make(printed(), "--check", PAGES)
+    done = make(printed(), "--check", ROOT)
     equal(done.stdout, b"")
     equal(done.returncode, 0)
 
@@ -34,11 +34,12 @@ def _(box):
 @case("a kind that changes and one that is new are seen, and what is written by hand stays")
 def _(box):
     folder = box.path("pages")
-    shutil.copytree(PAGES, folder)
+    for made in MADE:
+        shutil.copytree(os.path.join(ROOT, made), os.path.join(folder, made))
     kinds = printed()
     pictures = next(family["kinds"] for family in kinds if family["family"] == "pictures")
     next(kind for kind in pictures if kind["name"] == "hflip")["doc"] = "Mirrors `p` of them."
-    pictures.append({"name": "brand_new", "doc": "Does `this`.\n\n.And that.", "arguments": [
+    pictures.append({"name": "brand_new", "example": "brand_new()", "doc": "Does `this`.\n\n.And that.", "arguments": [
         {"name": "low", "default": "-1", "is_optional": False}, {"name": "fill", "form": "N", "is_optional": True}]})
     equal(make(kinds, "--check", folder).returncode, 1)
     with open(os.path.join(folder, PAGE), encoding="utf-8") as file:

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """What a torch program gives, reads and does on its first day here: it is taken, or the sentence says what to write."""
+import json
 import os
 import subprocess
 import sys
@@ -8,6 +9,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from harness import BUILD, ROOT, case, equal, main
 from private import Home
 from pyclient import need, trainer
+from torch_calls import picture_kinds, torch_call
 
 
 # ---- options --------------------------------------------------------------------------------------------------------
@@ -40,21 +42,21 @@ def _(box):
                 (t.RandomResizedCrop(24, scale=(0.5, 1)), "random_resized_crop(24, scale=0.5:1)"),
                 (t.RandomCrop(16, padding=4), "random_crop(16, padding=4)"), (t.Pad(2), "pad(2)"),
                 (t.RandomVerticalFlip(0.25), "vflip(0.25)"), (t.Grayscale(3), "grayscale(3)"),
-                (t.ColorJitter(0.4, hue=0.1), "color_jitter(brightness=0.6:1.4, hue=-0.1:0.1)"),
+                (t.ColorJitter(0.4, hue=0.1), "color_jitter(0.6:1.4, hue=-0.1:0.1)"),
                 (t.RandomGrayscale(0.2), "random_grayscale(0.2)"), (t.RandomInvert(0.3), "invert(0.3)"),
                 (t.RandomPosterize(4), "posterize(4)"), (t.RandomSolarize(128.5, p=1), "solarize(128.5, p=1)"),
                 (t.RandomAutocontrast(), "autocontrast(0.5)"), (t.RandomEqualize(0), "equalize(0)"),
                 (t.RandomRotation(15), "random_rotation(-15:15)"),
                 (t.RandomRotation((0, 90), t.InterpolationMode.BILINEAR, True, (3, 4.5), (1, 2, 3)),
-                 "random_rotation(0:90, expand=true, interpolation=bilinear, fill=1:2:3, center=3:4.5)"),
+                 "random_rotation(0:90, interpolation=bilinear, expand=true, center=3:4.5, fill=1:2:3)"),
                 (t.RandomAffine(5), "random_affine(-5:5)"),
                 (t.RandomAffine(5, (0.1, 0.2), (0.5, 2), 7, fill=9), "random_affine(-5:5, translate=0.1:0.2, scale=0.5:2, shear=-7:7, fill=9)"),
                 (t.RandomPerspective(0.25, p=1), "random_perspective(0.25, p=1)"),
                 (t.RandomAdjustSharpness(2, p=0.1), "sharpness(2, p=0.1)"),
                 (t.ElasticTransform(), "elastic(50)"),
                 (t.ElasticTransform([3.0, 40.0], 2.0, t.InterpolationMode.NEAREST, fill=9),
-                 "elastic(3:40, sigma=2:2, interpolation=nearest, fill=9)"),
-                (t.GaussianBlur(3), "gaussian_blur(3)"), (t.GaussianBlur((3, 5), 1.5), "gaussian_blur(3:5, sigma=1.5:1.5)"),
+                 "elastic(3:40, sigma=2, interpolation=nearest, fill=9)"),
+                (t.GaussianBlur(3), "gaussian_blur(3)"), (t.GaussianBlur((3, 5), 1.5), "gaussian_blur(3:5, sigma=1.5)"),
                 (t.RandomErasing(), "erasing(0.5)"),
                 (t.RandomErasing(0.25, (0.1, 0.2), value=(1, 2, 3)), "erasing(0.25, scale=0.1:0.2, value=1:2:3)"),
                 (t.ConvertImageDtype(torch.float16), "to(float16)"),
@@ -67,11 +69,11 @@ def _(box):
                 (t.AutoAugment(t.AutoAugmentPolicy.SVHN, fill=[1, 2, 3]), "auto_augment(svhn, fill=1:2:3)"),
                 (t.RandAugment(), "rand_augment(2, 9)"),
                 (t.RandAugment(3, 5, 11, t.InterpolationMode.BILINEAR), "rand_augment(3, 5, num_magnitude_bins=11, interpolation=bilinear)"),
-                (t.TrivialAugmentWide(), "trivial_augment_wide(31)"),
-                (t.AugMix(), "aug_mix"),
+                (t.TrivialAugmentWide(), "trivial_augment_wide"),
+                (t.AugMix(), "aug_mix(3)"),
                 (t.AugMix(5, 2, 0, 0.5, False, t.InterpolationMode.NEAREST, [0]),
-                 "aug_mix(severity=5, mixture_width=2, alpha=0.5, all_ops=false, interpolation=nearest, fill=0)"),
-                (t.AugMix(chain_depth=2), "aug_mix(chain_depth=2)")]:
+                 "aug_mix(5, mixture_width=2, chain_depth=0, alpha=0.5, all_ops=false, interpolation=nearest, fill=0)"),
+                (t.AugMix(chain_depth=2), "aug_mix(3, chain_depth=2)")]:
             # what follows makes pictures of one size
             found, rest = told([step, "center_crop(8)"] if not text.startswith("to") else ["center_crop(8)", step])
             assert (found, rest) in ((text + " center_crop(8)", ""), ("center_crop(8) " + text, "")), (found, rest, text)
@@ -90,7 +92,7 @@ def _(box):
                            window=torch.hamming_window(400))
         bands = dict(sample_rate=16000, n_fft=512, n_mels=80, f_min=0.0, spectrogram=sound("Spectrogram", **spectrogram),
                      mel_scale=sound("MelScale", f_max=8000.0, norm="slaney", mel_scale="htk"))
-        mel, text = sound("MelSpectrogram", **bands), "512, win_length=400, hop_length=160, window_fn=hamming, n_mels=80, norm=slaney"
+        mel, text = sound("MelSpectrogram", **bands), "n_fft=512, win_length=400, hop_length=160, n_mels=80, window_fn=hamming, norm=slaney"
         for steps, found in [
                 ([mel], f"audio(rate=16000) mel_spectrogram({text})"),
                 ([sound("Resample", new_freq=8000), sound("Vol", gain=10.0, gain_type="amplitude")], "audio(rate=8000) gain(20, clamp=true)"),
@@ -98,9 +100,9 @@ def _(box):
                   sound("FrequencyMasking", mask_param=7, iid_masks=True, p=1.0)],
                  f"audio(rate=16000) mel_spectrogram({text}) amplitude_to_db(top_db=80) time_mask(9, p=0.5) freq_mask(7, iid_masks=true)"),
                 ([sound("Spectrogram", **{**spectrogram, "power": 1.0, "window": torch.hann_window(400)})],
-                 "audio spectrogram(512, win_length=400, hop_length=160, power=1)"),
+                 "audio spectrogram(n_fft=512, win_length=400, hop_length=160, power=1)"),
                 ([sound("MFCC", sample_rate=16000, n_mfcc=13, norm="ortho", log_mels=True, MelSpectrogram=mel)],
-                 "audio(rate=16000) mfcc(13, log_mels=true, n_fft=" + text.replace("norm", "mel_norm") + ")")]:
+                 "audio(rate=16000) mfcc(n_mfcc=13, log_mels=true, " + text.replace("norm", "mel_norm") + ")")]:
             assert written(steps) == (found, []), written(steps)
         assert written([mel, sound("PitchShift"), sound("Spectrogram", **{**spectrogram, "power": None})])[1] == ["PitchShift", "Spectrogram"]
         class MixUp:
@@ -112,7 +114,7 @@ def _(box):
             mixup_alpha, cutmix_alpha, cutmix_minmax, mix_prob, switch_prob, mode = 0.8, 1.0, (0.2, 0.8), 1.0, 0.5, "elem"
             correct_lam, label_smoothing, num_classes = True, 0.1, 10
         for step, text in [
-                (MixUp(0.2, 10), "mixup(0.2, num_classes=10)"), (CutMix(num_classes=10), "cutmix(1, num_classes=10)"),
+                (MixUp(0.2, 10), "mixup(alpha=0.2, num_classes=10)"), (CutMix(num_classes=10), "cutmix(num_classes=10)"),
                 (Mixup(), "mix(mixup_alpha=0.8, cutmix_alpha=1, cutmix_minmax=0.2:0.8, mode=elem, num_classes=10)"),
                 (t.RandomChoice([MixUp(0.2, 10), CutMix(1, 10)], p=[0.25, 0.75]),
                  "mix(mixup_alpha=0.2, cutmix_alpha=1, switch_prob=0.75, label_smoothing=0, num_classes=10, partner=previous)")]:
@@ -122,16 +124,43 @@ def _(box):
     """)
 
 
+@case("each class of torchvision that a kind is like is answered with a text that the daemon takes, and all of it is known")
+def _(box):
+    need("torch")
+    need("torchvision")
+    daemon = box.daemon({"p": box.folder_of_pictures("p", 12, width=40, height=30)})
+    kinds = picture_kinds(BUILD)
+    calls = {kind["like"].rpartition(".")[2]: torch_call(kind["example"], kinds) for kind in kinds if "like" in kind}
+    lines = trainer(box, daemon, """
+        import json, re, torchvision
+        from dlclient._answers.transforms import FORMS, written
+        module = getattr(torchvision.transforms, "v2", torchvision.transforms)
+        for name, call in json.loads(sys.argv[1]).items():
+            if not call or not hasattr(module, name) or name in FORMS:
+                continue
+            try:
+                step = eval(call)
+            except TypeError:       # it insists on floats
+                step = eval(re.sub(r"(?<![\\w.])([0-9]+)(?![\\w.])", r"\\1.0", call))
+            text, others = written(step)
+            assert text and not others, (call, text, others)
+            if name not in ("SanitizeBoundingBoxes", "RandomIoUCrop"):      # which need boxes
+                dlclient.Loader("p", 4, pipeline=text + " center_crop(8)").close()
+            out(name)
+    """, json.dumps(calls))
+    assert len(lines) > 20, lines
+
+
 @case("timm's text of a RandAugment is the daemon's step, and what is not in it is named")
 def _(box):
     path = os.path.join(ROOT, "client", "python")
     code = """
 import dlclient
 text = dlclient.timm_rand_augment
-assert text("rand") == "timm_rand_augment()"
+assert text("rand") == "timm_rand_augment(10)"
 assert text("rand-m9-mstd0.5-inc1", (0.485, 0.456, 0.406), "bicubic") == (
-    "timm_rand_augment(magnitude=9, mstd=0.5, increasing=true, interpolation=bicubic, fill=124:116:104)")
-assert text("rand-n3-p1.0-mmax20-mstd101-inc0-m10") == "timm_rand_augment(num_layers=3, p=1, mstd=101, mmax=20)"
+    "timm_rand_augment(9, mstd=0.5, increasing=true, interpolation=bicubic, fill=124:116:104)")
+assert text("rand-n3-p1.0-mmax20-mstd101-inc0-m10") == "timm_rand_augment(10, num_layers=3, p=1, mstd=101, mmax=20)"
 for wrong, word in (("original", "not a RandAugment"), ("rand-m9-tweights", "tweights"), ("rand-m9.5", "m9.5"),
                     ("rand-k3", "k3"), ("augmix-m5-w4", "write aug_mix("), ("rand-mstdinf", "mstdinf"), ("", "not a RandAugment"), ("rand--", '""')):
     try:

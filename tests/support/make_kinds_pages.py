@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""Writes what kinds say of themselves into the manual pages:  print_kinds | make_kinds_pages.py [--check] FOLDER
+"""Writes what kinds say of themselves into the manual pages and into Python's table of classes:
+
+    print_kinds | make_kinds_pages.py [--check] ROOT
 
 An entry of a section of SECTIONS is its kind's arguments with their defaults, the class that does the same elsewhere, the
 kind's paragraphs, in which a word in `backticks` is code, and perhaps its example. What is between the entries, and the entries
 of BY_HAND, are written by hand. A kind without an entry gets one after the last one of its section. With --check nothing is
 written: 1 if something would be.
 """
+import functools
 import json
 import os
 import re
@@ -62,7 +65,7 @@ def entry(kind, has_example):
     return f".TP\n.B {signature(kind)}\n" + "\n.IP\n".join(paragraph(kind, text) for text in doc.split("\n\n")) + "\n"
 
 
-def section(page, heading, kinds, has_example):
+def section(heading, kinds, has_example, page):
     begin = page.index(f"\n{heading}\n")
     end = re.compile(r"^\.SH " if heading.startswith(".SH") else r"^\.S[SH] ", re.M).search(page, begin + 5).start()
     body, kinds = page[begin:end], {kind["name"]: kind for kind in kinds if kind["name"] not in BY_HAND}
@@ -73,20 +76,65 @@ def section(page, heading, kinds, has_example):
     return page[:begin] + body + page[end:]
 
 
-def main():
-    check, folder = "--check" in sys.argv, sys.argv[-1]
-    families = {family["family"]: family["kinds"] for family in json.load(sys.stdin)}
-    n_stale = 0
+# ---- Python's table
+
+# Whose objects a program may hand over, as they are in a kind's `like`.
+MODULES = {"torchvision.transforms.v2", "torchaudio.transforms", "timm.data", "timm.data.auto_augment"}
+TABLE = os.path.join("client", "python", "dlclient", "_answers", "kinds_table.py")
+
+
+def table_row(argument):
+    """What step_text.py asks of an argument."""
+    row = {key: argument[key] for key in ("name", "attribute", "other_name", "default", "word") if key in argument}
+    if "choices" in argument:
+        row["choices"] = " ".join(argument["choices"])
+    if argument["type"] in ("size", "flag", "steps"):
+        row["type"] = argument["type"]
+    if argument.get("form", "").startswith(("N or", "W:W")):
+        row["form"] = argument["form"]
+    return f"            {row},\n"
+
+
+def n_bare(kind):
+    """How many values the example has without a key."""
+    values = re.sub(r"\[.*\]", "steps", kind["example"]).partition("(")[2].rstrip(")")
+    return sum("=" not in value for value in values.split(",")) if values else 0
+
+
+def python_table(families):
+    text = ('"""The classes of torchvision, torchaudio and timm that are kinds of steps, by family: `make kinds-pages`."""\n'
+            "from __future__ import annotations\n\nfrom typing import Any, Dict\n\nCLASSES: Dict[str, Dict[str, Dict[str, Any]]] = {\n")
+    for family in ("pictures", "sounds", "collations"):
+        text += f"    '{family}': {{\n"
+        for kind in families[family]:
+            module, _, name = kind.get("like", "").rpartition(".")
+            if module in MODULES:
+                text += f"        '{name}': {{'name': '{kind['name']}', 'n_bare': {n_bare(kind)}, 'arguments': [\n"
+                text += "".join(map(table_row, kind["arguments"])) + "        ]},\n"
+        text += "    },\n"
+    return text + "}\n"
+
+
+def pages(families):
+    """The path of each page, from the root of the tree, and what makes its text of the text that it has."""
     for name, heading, family, has_example in SECTIONS:
-        path = os.path.join(folder, name)
+        yield os.path.join("client", "man", name), functools.partial(section, heading, families[family], has_example)
+    yield TABLE, lambda _: python_table(families)
+
+
+def main():
+    check, root = "--check" in sys.argv, sys.argv[-1]
+    n_stale = 0
+    for name, make in pages({family["family"]: family["kinds"] for family in json.load(sys.stdin)}):
+        path = os.path.join(root, name)
         with open(path, encoding="utf-8") as file:
             page = file.read()
-        made = section(page, heading, families[family], has_example)
+        made = make(page)
         if made == page:
             continue
         n_stale += 1
         if check:
-            print(f"{path}: \"{heading}\" is not what the kinds say: make kinds-pages")
+            print(f"{path}: is not what the kinds say: make kinds-pages")
             continue
         with open(path, "w", encoding="utf-8") as file:
             file.write(made)

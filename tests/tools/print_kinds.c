@@ -64,6 +64,7 @@ static cJSON *argument_json(const struct kind *kind, const struct argument *argu
         add_text(object, "form", argument->form);
         add_text(object, "word", argument->word);
         add_text(object, "other_name", argument->other_name);
+        add_text(object, "attribute", argument->attribute);
         cJSON_AddNumberToObject(object, "minimum", argument->minimum);
         cJSON_AddNumberToObject(object, "maximum", argument->maximum);
         if (argument->n_choices > 0)

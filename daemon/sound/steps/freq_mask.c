@@ -23,7 +23,7 @@ const struct sound_step_type sound_step_freq_mask = {
                   .example = "freq_mask(20)",
                   .needs = "features",
                   .arguments = ARGUMENTS([LONGEST] = { ARGUMENT_NUMBER, "freq_mask_param", NULL, 0, 1e9,
-                                                       .is_whole = true },
+                                                       .is_whole = true, .attribute = "mask_param" },
                                          [IS_OWN] = { ARGUMENT_FLAG, "iid_masks", "false" },
                                          [VALUE] = { ARGUMENT_NUMBER, "mask_value", "0", -1e30, 1e30 }) },
         .forms = SOUND_IN(SOUND_POWERS) | SOUND_IN(SOUND_FEATURES),

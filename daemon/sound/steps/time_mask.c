@@ -25,7 +25,7 @@ const struct sound_step_type sound_step_time_mask = {
                   .example = "time_mask(40)",
                   .needs = "features",
                   .arguments = ARGUMENTS([LONGEST] = { ARGUMENT_NUMBER, "time_mask_param", NULL, 0, 1e9,
-                                                       .is_whole = true },
+                                                       .is_whole = true, .attribute = "mask_param" },
                                          [IS_OWN] = { ARGUMENT_FLAG, "iid_masks", "false" },
                                          [PART] = { ARGUMENT_NUMBER, "p", "1", 0, 1 },
                                          [VALUE] = { ARGUMENT_NUMBER, "mask_value", "0", -1e30, 1e30 }) },

@@ -2,13 +2,14 @@
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace
 from typing import Any, Dict, Optional, Sequence
 
 from .._errors import OptionError
+from .step_text import step_text
 
-# Sections of timm's text, the step's argument, and what it is without the section.
-SECTIONS = {"m": ("magnitude", "10"), "n": ("num_layers", "2"), "p": ("p", "0.5"), "mstd": ("mstd", "0"),
-            "mmax": ("mmax", "10"), "inc": ("increasing", "false")}
+# Sections of timm's text, and the step's argument.
+SECTIONS = {"m": "magnitude", "n": "num_layers", "p": "p", "mstd": "mstd", "mmax": "mmax", "inc": "increasing"}
 UNIFORM = 1000  # the most that mstd may be; above 100 timm draws from 0 to the magnitude
 
 
@@ -17,25 +18,20 @@ def _refused(config: str, section: str, problem: str) -> OptionError:
                        "p0.5, mstd0.5, mmax10, inc1 with \"-\" between them")
 
 
-def _value(config: str, section: str, key: str, number: str) -> str:
+def _value(config: str, section: str, key: str, number: str) -> Any:
     try:
         if key == "inc":
-            return "true" if int(number) else "false"
-        if key in ("m", "n", "mmax"):
-            return str(int(number))
-        return f"{min(float(number), UNIFORM):.12g}"
+            return bool(int(number))
+        return int(number) if key in ("m", "n", "mmax") else min(float(number), UNIFORM)
     except ValueError:
         raise _refused(config, section, "has no such number") from None
 
 
-def step_text(given: Dict[str, str], mean: Optional[Sequence[float]], interpolation: str) -> str:
+def _text(given: Dict[str, Any], mean: Optional[Sequence[float]], interpolation: str) -> str:
     """The step with these arguments; timm fills with the mean of the normalization, as levels."""
-    shown = [f"{name}={given[name]}" for name, default in SECTIONS.values() if given.get(name, default) != default]
-    if interpolation != "random":
-        shown.append(f"interpolation={interpolation}")
-    if mean is not None:
-        shown.append("fill=" + ":".join(str(min(255, round(255 * value))) for value in mean))
-    return f"timm_rand_augment({', '.join(shown)})"
+    fill = {} if mean is None else {"fill": [min(255, round(255 * value)) for value in mean]}
+    return step_text("pictures", "rand_augment_transform", SimpleNamespace(
+        **{"magnitude": 10, **given}, **fill, interpolation=interpolation))
 
 
 def timm_rand_augment(config: str, mean: Optional[Sequence[float]] = None, interpolation: str = "random") -> str:
@@ -43,11 +39,11 @@ def timm_rand_augment(config: str, mean: Optional[Sequence[float]] = None, inter
 
         dlclient.timm_rand_augment("rand-m9-mstd0.5-inc1", mean=(0.485, 0.456, 0.406), interpolation="bicubic")
 
-    gives "timm_rand_augment(magnitude=9, mstd=0.5, increasing=true, interpolation=bicubic, fill=124:116:104)". `mean`
+    gives "timm_rand_augment(9, mstd=0.5, increasing=true, interpolation=bicubic, fill=124:116:104)". `mean`
     is that of normalize, with which timm fills; without it, 128. `interpolation` is timm's --train-interpolation. Texts
     with t (other sets of changes) are refused: they are not in the daemon."""
     name, *sections = config.split("-")
-    given: Dict[str, str] = {}
+    given: Dict[str, Any] = {}
     if name == "augmix":
         raise OptionError(f"timm_rand_augment: \"{config}\" is timm's AugMix, whose changes and mixing are not in the "
                           "daemon; torchvision's are: write aug_mix(severity, mixture_width=W, chain_depth=D)")
@@ -60,8 +56,8 @@ def timm_rand_augment(config: str, mean: Optional[Sequence[float]] = None, inter
             raise _refused(config, section, "chooses other changes, which the daemon does not have")
         if not match or match.group(1) not in SECTIONS:
             raise _refused(config, section, "is unknown")
-        given[SECTIONS[match.group(1)][0]] = _value(config, section, match.group(1), match.group(2))
-    return step_text(given, mean, interpolation)
+        given[SECTIONS[match.group(1)]] = _value(config, section, match.group(1), match.group(2))
+    return _text(given, mean, interpolation)
 
 
 def text_of(step: Any) -> str:
@@ -71,9 +67,8 @@ def text_of(step: Any) -> str:
     names = [each.name for each in step.ops]
     if step.choice_weights is not None or len(names) != 15 or names[0] != "AutoContrast":
         raise TypeError(step)
-    given = {"magnitude": f"{op.magnitude:.12g}", "num_layers": str(step.num_layers), "p": f"{op.prob:.12g}",
-             "mstd": f"{deviation:.12g}", "mmax": str(op.magnitude_max or 10),
-             "increasing": str("PosterizeIncreasing" in names).lower()}
+    given = {"magnitude": op.magnitude, "num_layers": step.num_layers, "p": op.prob, "mstd": deviation,
+             "mmax": op.magnitude_max or 10, "increasing": "PosterizeIncreasing" in names}
     filters = op.kwargs["resample"]
     filter_name = "random" if isinstance(filters, (list, tuple)) else filters.name.lower()
-    return step_text(given, [level / 255 for level in op.kwargs["fillcolor"]], filter_name)
+    return _text(given, [level / 255 for level in op.kwargs["fillcolor"]], filter_name)

@@ -142,7 +142,7 @@ const struct step_type step_random_iou_crop = {
                                          [MIN_RATIO] = { ARGUMENT_NUMBER, "min_aspect_ratio", "0.5", 0, 1000 },
                                          [MAX_RATIO] = { ARGUMENT_NUMBER, "max_aspect_ratio", "2", 0, 1000 },
                                          [OPTIONS] = { ARGUMENT_LIST, "sampler_options", "0:0.1:0.3:0.5:0.7:0.9:1", 0,
-                                                       2, .counts = ~1u, .form = "N:N" },
+                                                       2, .counts = ~1u, .form = "N:N", .attribute = "options" },
                                          [TRIALS] = { ARGUMENT_LIST, "trials", "40", 1, 1000, .counts = 1u << 1,
                                                       .is_whole = true, .form = "N" }) },
         .plan = plan,
