@@ -10,7 +10,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from harness import BUILD, ROOT, case, contains, equal, main, patience
 
 MAKER = os.path.join(ROOT, "tests", "support", "make_kinds_pages.py")
-MADE = [os.path.join("client", "man"), os.path.join("client", "python", "dlclient", "_answers")]  # folders with pages
+MADE = [os.path.join("client", "man"), os.path.join("client", "python", "dlclient", "_answers"), "docs"]  # folders with pages
 PAGE = os.path.join("client", "man", "dataloaderd-pipeline.7")
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes what kinds say of themselves into the manual pages and into Python's table of classes:
+"""Writes what kinds say of themselves into the manual pages, docs/transforms.md and Python's table of classes:
 
     print_kinds | make_kinds_pages.py [--check] ROOT
 
@@ -14,6 +14,8 @@ import os
 import re
 import sys
 import textwrap
+
+from torch_calls import torch_call
 
 # Page, what the section begins with, family, whether the example is shown: signatures of samplers say little of their values.
 SECTIONS = (("dataloaderd-pipeline.7", ".SS Steps for sound", "sounds", False),
@@ -115,11 +117,29 @@ def python_table(families):
     return text + "}\n"
 
 
+# ---- the table of docs/transforms.md
+
+def class_rows(families):
+    kinds = families["pictures"] + families["collations"]
+    for kind in kinds:
+        module, _, name = kind.get("like", "").rpartition(".")
+        if module and not name.islower():  # a class
+            call = (torch_call(kind["example"], kinds, module) or f"{name}()").replace("module.", "")
+            yield f"| {module.partition('.')[0].replace('alb', 'Alb')} | `{call}` | `{kind['example']}` |\n"
+
+
+def class_table(families, page):
+    begin = page.index("|\n", page.index("|---", page.index("\n## Classes and steps\n"))) + 2
+    end = re.compile(r"^(?!\|)", re.M).search(page, begin).start()
+    return page[:begin] + "".join(class_rows(families)) + page[end:]
+
+
 def pages(families):
     """The path of each page, from the root of the tree, and what makes its text of the text that it has."""
     for name, heading, family, has_example in SECTIONS:
         yield os.path.join("client", "man", name), functools.partial(section, heading, families[family], has_example)
     yield TABLE, lambda _: python_table(families)
+    yield os.path.join("docs", "transforms.md"), functools.partial(class_table, families)
 
 
 def main():

@@ -13,13 +13,13 @@ def picture_kinds(build):
     return next(family["kinds"] for family in json.loads(done.stdout) if family["family"] == "pictures")
 
 
-def torch_call(text, kinds):
-    """The same for torchvision, module.CLASS(...). None: some step of it is not torchvision's."""
+def torch_call(text, kinds, module=TORCHVISION):
+    """The same as module.CLASS(...). None: some step of it is not the module's."""
     likes = {kind["name"]: kind.get("like", "").rpartition(".") for kind in kinds}
     names = re.findall(r"\w+(?=\(|$)", text)
-    if any(likes.get(name, "")[:1] != (TORCHVISION,) for name in names):
+    if any(likes.get(name, "")[:1] != (module,) for name in names):
         return None
     text = text if text.endswith(")") else text + "()"
-    text = re.sub(r"\(([a-z]+)\)", "()", text)   # a word of an enumeration, which is the default
+    text = re.sub(r"\(([a-z]\w+)\)", "()", text)   # a word of an enumeration, which is the default
     text = re.sub(r"([a-z_]\w*)\(", lambda name: f"module.{likes[name[1]][2]}(", text)
     return re.sub(r"-?[\d.]+(:-?[\d.]+)+", lambda numbers: f"({numbers[0].replace(':', ', ')})", text)
