@@ -22,18 +22,21 @@ struct plugins {
 
 struct plugin {
         char name[DLPLUGIN_NAME_MAX];
-        char *path;
+        char *path;                 /* of its file, */
+        struct stat status;         /* as it was found */
+        char digest[65];            /* and its 64 hexadecimal digits */
         char *refusal;              /* NULL: it can be used */
         struct plugin_table *table; /* NULL: it cannot */
-        struct process_terms terms;
-        struct plugins *described; /* it is only described, by these; else NULL */
-        char digest[65];           /* of its file: 64 hexadecimal digits */
+        struct plugins *described;  /* it is only described, by these; else NULL */
+        struct cells *cells;
+        uint32_t timeout_s;        /* that an answer may take */
+        _Atomic bool *is_stopping; /* no answer is waited for any more */
 
-        struct process *process; /* the main thread's, for settling */
+        struct cell cell; /* the main thread's, for settling */
 
         /* Of a plug-in that is DLPLUGIN_SERIAL: the one process in which steps run, for all threads, under the lock, a
          * leaf. The main thread does not wait for it. */
-        struct process *shared;
+        struct cell shared;
         pthread_mutex_t lock;
 };
 

@@ -14,15 +14,6 @@
 /* ---- settling ------------------------------------------------------------------------------------------------------
  */
 
-/* Starts the process if it does not run, and asks. Errors as process_ask(). */
-static int plugin_ask(struct process *process, const struct plugin_request *request, struct plugin_reply *ret_reply,
-                      struct why *why) {
-        struct plugin_table ignored;
-        int r = process_describe(process, &ignored, why);
-
-        return r < 0 ? r : process_ask(process, request, ret_reply, why);
-}
-
 /* It was settled where the plug-in is. */
 static int settled_elsewhere(struct plugins *plugins, struct plugin_reply *reply, struct why *why) {
         if (plugins->idx_output >= plugins->n_outputs)
@@ -39,7 +30,7 @@ static int plugin_use_settle(struct plugin_use *use, struct plugin_reply *reply,
         if (plugin->described)
                 return settled_elsewhere(plugin->described, reply, why);
         for (unsigned i = 0; i < TRIES && r == -EPIPE; i++)
-                r = plugin_ask(plugin->process, &use->request, reply, &what);
+                r = plugin_ask(plugin, &plugin->cell, &use->request, NULL, NULL, reply, &what);
         return r < 0 ? why_set(why, r == -ENOMEM ? r : -EINVAL, "the plug-in %s %s", plugin->name, what.text) : 0;
 }
 
@@ -110,16 +101,16 @@ uint64_t plugin_form_bytes(const struct dlplugin_form *form) {
  */
 
 /* What a worker has of one plug-in. */
-struct seat {
-        struct seat *next;
+struct plugin_seat {
+        struct plugin_seat *next;
         struct plugin *plugin;
-        struct process *process; /* NULL: all share one */
-        uint8_t *memory;         /* for input and output, where no process of its own has them */
-        uint64_t n_bytes, output_offset;
+        bool is_shared;   /* it asks the process that all share, */
+        struct cell cell; /* else its own */
+        struct cell_area input, output;
 };
 
 struct plugin_seats {
-        struct seat *first;
+        struct plugin_seat *first;
         bool are_alone; /* no process is shared */
 };
 
@@ -132,18 +123,19 @@ int plugin_seats_new(struct plugin_seats **ret_seats) {
         return 0;
 }
 
-static void plugin_use_seat_free(struct seat *seat) {
-        process_free(seat->process);
-        free(seat->memory);
-        free(seat);
+static void drop_areas(struct plugin_seat *seat) {
+        cell_area_drop(seat->plugin->cells, &seat->input);
+        cell_area_drop(seat->plugin->cells, &seat->output);
 }
 
 void plugin_seats_free(struct plugin_seats *seats) {
         while (seats && seats->first) {
-                struct seat *seat = seats->first;
+                struct plugin_seat *seat = seats->first;
 
                 seats->first = seat->next;
-                plugin_use_seat_free(seat);
+                cell_end(&seat->cell);
+                drop_areas(seat);
+                free(seat);
         }
         free(seats);
 }
@@ -151,27 +143,22 @@ void plugin_seats_free(struct plugin_seats *seats) {
 uint64_t plugin_seats_bytes(const struct plugin_seats *seats) {
         uint64_t n_bytes = 0;
 
-        for (const struct seat *seat = seats->first; seat; seat = seat->next)
-                n_bytes += seat->n_bytes + (seat->process ? process_bytes(seat->process) : 0);
+        for (const struct plugin_seat *seat = seats->first; seat; seat = seat->next)
+                n_bytes += seat->input.memory.n_bytes + seat->output.memory.n_bytes;
         return n_bytes;
 }
 
 void plugin_seats_trim(struct plugin_seats *seats) {
-        for (struct seat *seat = seats->first; seat; seat = seat->next) {
-                free(seat->memory);
-                seat->memory = NULL;
-                seat->n_bytes = seat->output_offset = 0;
-                if (seat->process)
-                        process_trim(seat->process);
-        }
+        for (struct plugin_seat *seat = seats->first; seat; seat = seat->next)
+                drop_areas(seat);
 }
 
 static uint64_t shared_cpu_ns(struct plugin *plugin) {
         uint64_t ns;
 
-        if (!plugin->shared || pthread_mutex_trylock(&plugin->lock) != 0) /* its user will ask, too */
+        if (pthread_mutex_trylock(&plugin->lock) != 0) /* its user will ask, too */
                 return 0;
-        ns = process_cpu_ns(plugin->shared);
+        ns = cell_cpu_ns(&plugin->shared);
         pthread_mutex_unlock(&plugin->lock);
         return ns;
 }
@@ -179,13 +166,13 @@ static uint64_t shared_cpu_ns(struct plugin *plugin) {
 uint64_t plugin_seats_cpu_ns(struct plugin_seats *seats) {
         uint64_t ns = 0;
 
-        for (struct seat *seat = seats->first; seat; seat = seat->next)
-                ns += seat->process ? process_cpu_ns(seat->process) : shared_cpu_ns(seat->plugin);
+        for (struct plugin_seat *seat = seats->first; seat; seat = seat->next)
+                ns += seat->is_shared ? shared_cpu_ns(seat->plugin) : cell_cpu_ns(&seat->cell);
         return ns;
 }
 
-static struct seat *find_seat(struct plugin_seats *seats, const struct plugin *plugin) {
-        struct seat *seat = seats->first;
+static struct plugin_seat *find_seat(struct plugin_seats *seats, const struct plugin *plugin) {
+        struct plugin_seat *seat = seats->first;
 
         while (seat && seat->plugin != plugin)
                 seat = seat->next;
@@ -193,26 +180,19 @@ static struct seat *find_seat(struct plugin_seats *seats, const struct plugin *p
 }
 
 /* The worker's seat, which is made when it is needed for the first time. */
-static int take_seat(struct plugin_seats *seats, struct plugin *plugin, struct seat **ret_seat, struct why *why) {
-        struct seat *seat = find_seat(seats, plugin);
-        struct why what;
-        int r;
+static int take_seat(struct plugin_seats *seats, struct plugin *plugin, struct plugin_seat **ret_seat,
+                     struct why *why) {
+        struct plugin_seat *seat = find_seat(seats, plugin);
 
-        if (seat) {
-                *ret_seat = seat;
-                return 0;
+        if (!seat) {
+                seat = calloc(1, sizeof(*seat));
+                if (!seat)
+                        return why_errno(why, -ENOMEM, "the plug-in %s", plugin->name);
+                seat->plugin = plugin;
+                seat->is_shared = plugin->table->threads == DLPLUGIN_SERIAL && !seats->are_alone;
+                seat->next = seats->first;
+                seats->first = seat;
         }
-        seat = calloc(1, sizeof(*seat));
-        if (!seat)
-                return why_errno(why, -ENOMEM, "the plug-in %s", plugin->name);
-        seat->plugin = plugin;
-        r = plugin->shared && !seats->are_alone ? 0 : process_new(&plugin->terms, &seat->process, &what);
-        if (r < 0) {
-                plugin_use_seat_free(seat);
-                return why_set(why, r == -EINVAL ? -EBADMSG : r, "%s", what.text);
-        }
-        seat->next = seats->first;
-        seats->first = seat;
         *ret_seat = seat;
         return 0;
 }
@@ -220,39 +200,22 @@ static int take_seat(struct plugin_seats *seats, struct plugin *plugin, struct s
 /* ---- running -------------------------------------------------------------------------------------------------------
  */
 
-static uint64_t plugin_use_aligned(uint64_t n_bytes) {
-        return (n_bytes + 63) / 64 * 64;
-}
-
-/* Memory of the worker's own for a process that all share. */
-static int reserve(struct seat *seat, uint64_t n_input_bytes, uint64_t n_output_bytes, struct why *why) {
-        uint64_t n_input = plugin_use_aligned(n_input_bytes), n_output = plugin_use_aligned(n_output_bytes);
-
-        if (seat->memory && n_input <= seat->output_offset && n_output <= seat->n_bytes - seat->output_offset)
-                return 0;
-        n_input = n_input > seat->output_offset ? n_input : seat->output_offset;
-        if (n_output < seat->n_bytes - seat->output_offset)
-                n_output = seat->n_bytes - seat->output_offset;
-        free(seat->memory);
-        seat->n_bytes = seat->output_offset = 0;
-        seat->memory = aligned_alloc(64, n_input + n_output + 64);
-        if (!seat->memory)
-                return why_errno(why, -ENOMEM, "%llu bytes for the plug-in %s",
-                                 (unsigned long long)(n_input + n_output), seat->plugin->name);
-        seat->n_bytes = n_input + n_output;
-        seat->output_offset = n_input;
-        return 0;
-}
-
 static int reserve_for(const struct plugin_use *use, struct plugin_seats *seats, uint64_t n_input_bytes,
                        uint64_t n_output_bytes, struct why *why) {
-        struct seat *seat;
+        static const char NAME[] = "dataloaderd-plugin";
+        struct cells *cells = use->plugin->cells;
+        struct plugin_seat *seat;
         int r = take_seat(seats, use->plugin, &seat, why);
 
         if (r < 0)
                 return r;
-        return seat->process ? process_reserve(seat->process, n_input_bytes, n_output_bytes, why)
-                             : reserve(seat, n_input_bytes, n_output_bytes, why);
+        r = cell_area_widen(cells, NAME, n_input_bytes, &seat->input);
+        seat->input.memory.is_writable = false; /* against accidents: a sample is tried again as it is */
+        if (r == 0)
+                r = cell_area_widen(cells, NAME, n_output_bytes, &seat->output);
+        return r < 0 ? why_errno(why, -ENOMEM, "%llu bytes for the plug-in %s",
+                                 (unsigned long long)(n_input_bytes + n_output_bytes), use->plugin->name)
+                     : 0;
 }
 
 int plugin_use_reserve(const struct plugin_use *use, struct plugin_seats *seats, struct why *why) {
@@ -272,31 +235,20 @@ uint64_t plugin_use_need_of_batch(const struct plugin_use *use, uint32_t n_sampl
 }
 
 uint8_t *plugin_use_input(const struct plugin_use *use, struct plugin_seats *seats) {
-        struct seat *seat = find_seat(seats, use->plugin);
-
-        return seat->process ? process_input(seat->process) : seat->memory;
+        return find_seat(seats, use->plugin)->input.bytes;
 }
 
-/* The only process of the plug-in. Its memory is all threads': what it delivers is copied out of it. */
-static int ask_shared(const struct seat *seat, const struct plugin_request *request, struct plugin_reply *reply,
-                      struct why *why) {
-        struct process *process = seat->plugin->shared;
+static int seat_ask(struct plugin_seat *seat, const struct plugin_request *request, struct plugin_reply *reply,
+                    struct why *why) {
+        struct plugin *plugin = seat->plugin;
         int r;
 
-        pthread_mutex_lock(&seat->plugin->lock);
-        r = process_reserve(process, request->n_input_bytes, request->n_output_bytes, why);
-        if (r == 0) {
-                memcpy(process_input(process), seat->memory, request->n_input_bytes);
-                r = plugin_ask(process, request, reply, why);
-        }
-        if (r == 0 && reply->result == 0)
-                memcpy(seat->memory + seat->output_offset, process_output(process), request->n_output_bytes);
-        pthread_mutex_unlock(&seat->plugin->lock);
+        if (!seat->is_shared)
+                return plugin_ask(plugin, &seat->cell, request, &seat->input, &seat->output, reply, why);
+        pthread_mutex_lock(&plugin->lock);
+        r = plugin_ask(plugin, &plugin->shared, request, &seat->input, &seat->output, reply, why);
+        pthread_mutex_unlock(&plugin->lock);
         return r;
-}
-
-static const uint8_t *output_of(struct seat *seat) {
-        return seat->process ? process_output(seat->process) : seat->memory + seat->output_offset;
 }
 
 /* Whose fault is it? If no process can be started, not the sample's: what is short may be there a moment later. */
@@ -304,7 +256,7 @@ static int error_of(int r) {
         return r == -EPIPE || r == -ETIMEDOUT ? -EBADMSG : r == -ECANCELED ? r : -ENOMEM;
 }
 
-static int ask_tries(const struct plugin_use *use, struct seat *seat, const struct plugin_request *request,
+static int ask_tries(const struct plugin_use *use, struct plugin_seat *seat, const struct plugin_request *request,
                      unsigned n_tries, struct plugin_reply *reply, struct why *why) {
         const struct plugin_step *step = &use->plugin->table->steps[use->request.idx_step];
         const char *kind = table_kind(step) + 2; /* without "a " */
@@ -312,8 +264,7 @@ static int ask_tries(const struct plugin_use *use, struct seat *seat, const stru
         int r = -EPIPE;
 
         for (unsigned i = 0; i < n_tries && r == -EPIPE; i++)
-                r = seat->process ? plugin_ask(seat->process, request, reply, &what)
-                                  : ask_shared(seat, request, reply, &what);
+                r = seat_ask(seat, request, reply, &what);
         if (r < 0)
                 return why_set(why, error_of(r), "plug-in %s %s.%s %s", kind, use->plugin->name, step->name, what.text);
         if (reply->result < 0)
@@ -322,13 +273,25 @@ static int ask_tries(const struct plugin_use *use, struct seat *seat, const stru
 }
 
 /* Asks about a sample whose input lies in the seat. */
-static int ask_about(const struct plugin_use *use, struct seat *seat, const struct plugin_draws *draws,
+static int ask_about(const struct plugin_use *use, struct plugin_seat *seat, const struct plugin_draws *draws,
                      struct plugin_request *request, struct plugin_reply *reply, struct why *why) {
         request->seed = draws->seed;
         request->sample = draws->sample;
         request->epoch = draws->epoch;
         request->place = draws->place;
         return ask_tries(use, seat, request, TRIES, reply, why);
+}
+
+/* The same with an input that is copied each time: between two questions the memory may have been given back. */
+static int ask_with(const struct plugin_use *use, struct plugin_seats *seats, const struct plugin_draws *draws,
+                    const uint8_t *bytes, struct plugin_request *request, struct plugin_reply *reply, struct why *why) {
+        int r = reserve_for(use, seats, request->n_input_bytes, request->n_output_bytes, why);
+
+        if (r < 0)
+                return r;
+        if (request->n_input_bytes > 0)
+                memcpy(plugin_use_input(use, seats), bytes, request->n_input_bytes);
+        return ask_about(use, find_seat(seats, use->plugin), draws, request, reply, why);
 }
 
 void plugin_seats_be_alone(struct plugin_seats *seats) {
@@ -341,36 +304,23 @@ int plugin_seats_ask(struct plugin_seats *seats, const struct plugin_use *use, c
 }
 
 const uint8_t *plugin_seats_output(struct plugin_seats *seats, const struct plugin_use *use) {
-        return output_of(find_seat(seats, use->plugin));
+        return find_seat(seats, use->plugin)->output.bytes;
 }
 
 int plugin_use_run(const struct plugin_use *use, struct plugin_seats *seats, const struct plugin_draws *draws,
                    uint8_t *out, struct why *why) {
-        struct seat *seat = find_seat(seats, use->plugin);
+        struct plugin_seat *seat = find_seat(seats, use->plugin);
         struct plugin_request request = use->request;
         struct plugin_reply reply;
         int r = ask_about(use, seat, draws, &request, &reply, why);
 
         if (r == 0)
-                memcpy(out, output_of(seat), request.n_output_bytes);
+                memcpy(out, seat->output.bytes, request.n_output_bytes);
         return r;
 }
 
 /* ---- codecs --------------------------------------------------------------------------------------------------------
  */
-
-/* The bytes are copied each time: between the two questions the memory may have been given back. */
-static int ask_codec(const struct plugin_use *use, struct plugin_seats *seats, const struct plugin_draws *draws,
-                     const uint8_t *bytes, struct plugin_request *request, struct plugin_reply *reply,
-                     struct why *why) {
-        int r = reserve_for(use, seats, request->n_input_bytes, request->n_output_bytes, why);
-
-        if (r < 0)
-                return r;
-        if (request->n_input_bytes > 0)
-                memcpy(plugin_use_input(use, seats), bytes, request->n_input_bytes);
-        return ask_about(use, find_seat(seats, use->plugin), draws, request, reply, why);
-}
 
 int plugin_use_measure(const struct plugin_use *use, struct plugin_seats *seats, const struct plugin_draws *draws,
                        const uint8_t *bytes, size_t n_bytes, struct dlplugin_form *ret_output, struct why *why) {
@@ -380,7 +330,7 @@ int plugin_use_measure(const struct plugin_use *use, struct plugin_seats *seats,
 
         request.question = PLUGIN_MEASURE;
         request.n_input_bytes = n_bytes;
-        r = ask_codec(use, seats, draws, bytes, &request, &reply, why);
+        r = ask_with(use, seats, draws, bytes, &request, &reply, why);
         if (r < 0)
                 return r;
         if (reply.output.shape[0] < 1 || reply.output.shape[1] < 1 || reply.output.shape[0] > UINT32_MAX ||
@@ -404,9 +354,9 @@ int plugin_use_decode(const struct plugin_use *use, struct plugin_seats *seats, 
         request.n_input_bytes = n_bytes;
         request.output = *output;
         request.n_output_bytes = plugin_form_bytes(output);
-        r = ask_codec(use, seats, draws, bytes, &request, &reply, why);
+        r = ask_with(use, seats, draws, bytes, &request, &reply, why);
         if (r == 0)
-                *ret_elements = output_of(find_seat(seats, use->plugin));
+                *ret_elements = plugin_seats_output(seats, use);
         return r;
 }
 
@@ -422,12 +372,8 @@ int plugin_use_collate(const struct plugin_use *use, struct plugin_seats *seats,
         request.n_samples = n_samples;
         request.n_input_bytes *= n_samples;
         request.n_output_bytes *= n_samples;
-        r = reserve_for(use, seats, request.n_input_bytes, request.n_output_bytes, why);
-        if (r < 0)
-                return r;
-        memcpy(plugin_use_input(use, seats), samples, request.n_input_bytes);
-        r = ask_about(use, find_seat(seats, use->plugin), draws, &request, &reply, why);
+        r = ask_with(use, seats, draws, samples, &request, &reply, why);
         if (r == 0)
-                memcpy(out, output_of(find_seat(seats, use->plugin)), request.n_output_bytes);
+                memcpy(out, plugin_seats_output(seats, use), request.n_output_bytes);
         return r;
 }

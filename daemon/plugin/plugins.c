@@ -38,30 +38,23 @@ static int plugins_digest_file(struct plugin *plugin, struct why *why) {
 }
 
 static int plugin_load(struct plugins *plugins, struct plugin *plugin, struct why *why) {
-        int r = library_find(plugins->folders, plugin->name, &plugin->path, &plugin->terms.status, why);
+        int r = library_find(plugins->folders, plugin->name, &plugin->path, &plugin->status, why);
 
         if (r < 0)
                 return r;
         r = plugins_digest_file(plugin, why);
         if (r < 0)
                 return r;
-        plugin->terms.path = plugin->path;
         plugin->table = calloc(1, sizeof(*plugin->table));
         if (!plugin->table)
                 return why_errno(why, -ENOMEM, "cannot be loaded");
-        r = process_new(&plugin->terms, &plugin->process, why);
-        if (r == 0)
-                r = process_describe(plugin->process, plugin->table, why);
-        if (r == 0 && plugin->table->threads == DLPLUGIN_SERIAL)
-                r = process_new(&plugin->terms, &plugin->shared, why);
-        return r;
+        return plugin_describe(plugin, &plugin->cell, plugin->table, why);
 }
 
 static void plugin_unload(struct plugin *plugin) {
-        process_free(plugin->process);
-        process_free(plugin->shared);
+        cell_end(&plugin->cell);
+        cell_end(&plugin->shared);
         free(plugin->table);
-        plugin->process = plugin->shared = NULL;
         plugin->table = NULL;
 }
 
@@ -91,10 +84,9 @@ static int plugins_add(struct plugins *plugins, const struct settings *settings,
                 if (strlen(plugins->list[i].name) == n && memcmp(plugins->list[i].name, name, n) == 0)
                         return 0;
         pthread_mutex_init(&plugin->lock, NULL);
-        plugin->terms = (struct process_terms){ .cells = cells,
-                                                .name = plugin->name,
-                                                .timeout_s = (uint32_t)settings->plugin_timeout,
-                                                .is_stopping = &plugins->is_stopping };
+        plugin->cells = cells;
+        plugin->timeout_s = (uint32_t)settings->plugin_timeout;
+        plugin->is_stopping = &plugins->is_stopping;
         plugins->n++;
         if (!plugin_is_name(name, n)) {
                 snprintf(plugin->name, sizeof(plugin->name), "%.*s", (int)n, name);

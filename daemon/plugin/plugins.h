@@ -107,7 +107,7 @@ void plugin_seats_trim(struct plugin_seats *seats);
 uint64_t plugin_seats_cpu_ns(struct plugin_seats *seats);
 
 /* Memory for the input and the output of a step; at most that of all that were reserved since the last trim is kept.
- * -ENOMEM; -EBADMSG: there is no process, `why` says why. */
+ * -ENOMEM. */
 int plugin_use_reserve(const struct plugin_use *use, struct plugin_seats *seats, struct why *why);
 
 /* The bytes that it takes; of a codec for stored bytes of this number, and an output of this form. */

@@ -147,7 +147,7 @@ static void check_packet(struct input *input) {
         edit(input, rendering->packet, n_bytes > 0 ? n_bytes : 1);
         if (input_below(input, 8) == 7)
                 n_bytes = (size_t)(input_word(input) % CELL_MESSAGE_MAX);
-        if (check_answers(rendering, n_bytes) == 0)
+        if (check_answers(rendering, n_bytes))
                 for (uint32_t k = 0; k < rendering->n_orders; k++)
                         check(k, n_bytes);
 }

@@ -26,10 +26,8 @@ static struct plugin_table plain; /* what an honest one says */
 
 /* ---- in place of cells ------------------------------------------------------------------------------------------- */
 
-struct cell {
-        struct cell_memory known[2];
-        uint32_t n_known;
-};
+static struct cell_memory lent[2]; /* the last ones */
+static uint32_t n_lent;
 
 void cells_init(struct cells *cells, const char *program) {
         *cells = (struct cells){ .program = program };
@@ -62,42 +60,38 @@ pid_t cell_pid(const struct cell *cell) {
         return cell ? 1 : 0;
 }
 
-uint64_t cell_cpu_ns(const struct cell *cell) {
+uint64_t cell_cpu_ns(struct cell *cell) {
         return cell ? 1 : 0;
 }
 
-void cell_ending_describe(const struct cell_ending *ending, int error, struct why *ret_how) {
-        why_set(ret_how, error, "ended with %d", ending->status);
+bool cell_has_failed(int error) {
+        return error == -EPIPE || error == -ETIMEDOUT || error == -ECANCELED;
 }
 
-int cell_start(struct cells *cells, const struct cell_terms *terms, struct cell **ret_cell,
-               struct cell_ending *ret_ending, struct why *why) {
-        static const int RESULTS[] = { 0, 0, 0, 0, 0, 0, CELL_REFUSES, -EPIPE, -ETIMEDOUT, -EPROTO, -EAGAIN };
+int cell_start(struct cell *cell, struct cells *cells, const struct cell_terms *terms, struct why *why) {
+        static const int RESULTS[] = { 0, 0, 0, 0, 0, 0, CELL_REFUSES, -EPIPE, -ETIMEDOUT, -EAGAIN };
         int r = RESULTS[input_below(&input, sizeof(RESULTS) / sizeof(RESULTS[0]))];
 
         (void)cells;
         (void)terms;
-        *ret_ending = (struct cell_ending){ .status = (int)input_byte(&input) };
-        if (r == 0)
-                *ret_cell = calloc(1, sizeof(**ret_cell));
-        else
+        cell->process.pid = r == 0;
+        if (r != 0)
                 why_set(why, 0, "does not want to");
         return r;
 }
 
-int cell_lend(struct cell *cell, const struct cell_memory *memory) {
-        for (uint32_t i = 0; i < cell->n_known; i++)
-                if (cell->known[i].number == memory->number)
-                        return 0;
-        cell->known[cell->n_known++ % 2] = *memory;
-        cell->n_known = cell->n_known > 2 ? 2 : cell->n_known;
-        return 0;
+void cell_lend(struct cell *cell, const struct cell_memory *memory) {
+        (void)cell;
+        lent[n_lent++ % 2] = *memory;
 }
 
-void cell_end(struct cell *cell, int error, struct cell_ending *ret_ending) {
-        if (cell && error < 0 && ret_ending)
-                *ret_ending = (struct cell_ending){ .status = (int)input_byte(&input) };
-        free(cell);
+void cell_end(struct cell *cell) {
+        cell->process.pid = 0;
+}
+
+int cell_reject(struct cell *cell, struct why *why) {
+        cell_end(cell);
+        return why_set(why, -EPIPE, "makes no sense");
 }
 
 /* A few runs of bytes in it are others. */
@@ -110,10 +104,12 @@ static void edit(void *thing, size_t n_bytes) {
         }
 }
 
-static void write_output(const struct cell *cell, const struct plugin_order *order, const void *bytes, size_t n) {
-        for (uint32_t i = 0; i < cell->n_known; i++)
-                if (cell->known[i].number == order->output.memory &&
-                    pwrite(cell->known[i].fd, bytes, n, (off_t)order->output.offset) < 0)
+static void write_output(const struct plugin_order *order, const void *bytes, size_t n) {
+        if (order->output.n_bytes < n)
+                abort();
+        for (uint32_t i = 0; i < 2; i++)
+                if (lent[i].number == order->output.memory &&
+                    pwrite(lent[i].fd, bytes, n, (off_t)order->output.offset) < 0)
                         _exit(2);
 }
 
@@ -128,7 +124,7 @@ static struct dlplugin_form any_form(void) {
 }
 
 /* What a format has found: a field and samples, of which a few bytes are others. Returns how many bytes. */
-static size_t write_records(const struct cell *cell, const struct plugin_order *asked) {
+static size_t write_records(const struct plugin_order *asked) {
         struct {
                 struct scanned_field field;
                 struct {
@@ -150,25 +146,28 @@ static size_t write_records(const struct cell *cell, const struct plugin_order *
                 strcpy(records.found[i].name, "ab");
         }
         edit(&records, sizeof(records));
-        write_output(cell, asked, &records, sizeof(records));
+        write_output(asked, &records, sizeof(records));
         return sizeof(records);
 }
 
-ssize_t cell_ask(struct cell *cell, void *order, size_t n_order, void *answer, const struct cell_patience *patience) {
+ssize_t cell_ask(struct cell *cell, void *order, size_t n_order, void *answer, const struct cell_patience *patience,
+                 struct why *why) {
         const struct plugin_order *asked = order;
         struct plugin_answer reply = { .head = { .word = CELL_ANSWER } };
         struct plugin_table table = plain;
 
         (void)patience;
-        if (n_order != sizeof(*asked) || asked->output.n_bytes < sizeof(table))
+        if (n_order != sizeof(*asked))
                 abort();
-        if (input_below(&input, 8) == 7)
-                return -EPIPE;
+        if (input_below(&input, 8) == 7) {
+                cell_end(cell);
+                return why_set(why, -EPIPE, "has ended");
+        }
         if (asked->request.question == 0) {
                 edit(&table, sizeof(table));
-                write_output(cell, asked, &table, sizeof(table));
+                write_output(asked, &table, sizeof(table));
         } else if (asked->request.question == PLUGIN_SCAN || asked->request.question == PLUGIN_SCAN_MORE) {
-                reply.reply.scanned.n_bytes = write_records(cell, asked);
+                reply.reply.scanned.n_bytes = write_records(asked);
                 reply.reply.scanned.n_left = input_below(&input, 2) * reply.reply.scanned.n_bytes;
         } else {
                 reply.reply.output = any_form();
@@ -397,22 +396,21 @@ static void use_any(struct plugin *plugin, uint32_t idx_step) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
-        static const _Atomic bool IS_STOPPING;
-        struct plugin plugin = { .name = "p" };
+        static _Atomic bool is_stopping;
         struct plugin_table table;
         struct cells cells;
+        struct plugin plugin = {
+                .name = "p", .path = (char *)"/", .cells = &cells, .timeout_s = 1, .is_stopping = &is_stopping
+        };
         struct why why = { .text = "" };
         char text[256];
 
         make_plain();
         input = (struct input){ data, n_bytes };
         cells_init(&cells, "");
-        plugin.terms = (struct process_terms){
-                .cells = &cells, .path = "/", .name = "p", .timeout_s = 1, .is_stopping = &IS_STOPPING
-        };
-        if (stat("/", &plugin.terms.status) < 0 || process_new(&plugin.terms, &plugin.process, &why) < 0)
+        if (stat("/", &plugin.status) < 0)
                 abort();
-        if (process_describe(plugin.process, &table, &why) == 0) {
+        if (plugin_describe(&plugin, &plugin.cell, &table, &why) == 0) {
                 if (!table_is_valid(&table))
                         abort();
                 plugin.table = &table;
@@ -422,6 +420,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
         } else if (!why.text[0]) {
                 abort();
         }
-        process_free(plugin.process);
+        cell_end(&plugin.cell);
         return 0;
 }

@@ -13,21 +13,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/base/cell/spawn.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 
-#define LOOK_MS  200 /* between two looks whether it has ended, and whether the answer is still wanted */
-#define GRACE_MS 200 /* for one that has hung up to say how it ended */
-
-struct cell {
-        LIST_ENTRY(cell) entry; /* cells->lock */
-        struct cells *cells;
-        struct spawned process;
-        uint64_t n_orders;
-        uint64_t known[CELL_MEMORIES_MAX]; /* cells->lock; numbers of the memories that it has, 0: none */
-        uint32_t idx_next;                 /* of the memory that makes room for another */
-};
+#define LOOK_MS     200  /* between two looks whether it has ended, and whether the answer is still wanted */
+#define GRACE_MS    200  /* for one that has hung up to say how it ended */
+#define WRITTEN_MAX 200u /* bytes of what it wrote that are told */
 
 /* ---- all of them ------------------------------------------------------------------------------------------------- */
 
@@ -64,7 +55,7 @@ void cells_forget(struct cells *cells, uint64_t number) {
         pthread_mutex_unlock(&cells->lock);
 }
 
-uint64_t cell_cpu_ns(const struct cell *cell) {
+static uint64_t cell_total_ns(const struct cell *cell) {
         struct timespec time;
         clockid_t clock;
 
@@ -80,7 +71,7 @@ uint64_t cells_cpu_ns(struct cells *cells) {
         pthread_mutex_lock(&cells->lock);
         ns = cells->ended_cpu_ns;
         LIST_FOREACH(cell, &cells->list, entry)
-                ns += cell_cpu_ns(cell);
+                ns += cell_total_ns(cell);
         pthread_mutex_unlock(&cells->lock);
         return ns;
 }
@@ -101,11 +92,18 @@ pid_t cell_pid(const struct cell *cell) {
         return cell->process.pid;
 }
 
+uint64_t cell_cpu_ns(struct cell *cell) {
+        uint64_t now_ns = cell->process.pid > 0 ? cell_total_ns(cell) : 0, before_ns = cell->asked_cpu_ns;
+
+        cell->asked_cpu_ns = now_ns;
+        return now_ns > before_ns ? now_ns - before_ns : 0;
+}
+
 /* ---- its end ----------------------------------------------------------------------------------------------------- */
 
 /* Before its number can be another process's: who forgets a memory may end it. Returns the time that counts already. */
 static uint64_t leave_list(struct cell *cell) {
-        uint64_t cpu_ns = cell_cpu_ns(cell);
+        uint64_t cpu_ns = cell_total_ns(cell);
 
         pthread_mutex_lock(&cell->cells->lock);
         LIST_REMOVE(cell, entry);
@@ -133,59 +131,97 @@ static bool cell_has_ended(const struct cell *cell, int patience_ms) {
         }
 }
 
-static void read_written(const struct cell *cell, char written[CELL_WRITTEN_MAX + 1]) {
-        ssize_t n = cell->process.written < 0 ? 0 : read(cell->process.written, written, CELL_WRITTEN_MAX);
+/* The first line of what a CELL_STRANGE wrote; else "". */
+static void read_written(const struct cell *cell, char written[WRITTEN_MAX + 1]) {
+        ssize_t n = cell->process.written < 0 ? 0 : read(cell->process.written, written, WRITTEN_MAX);
 
         written[n > 0 ? n : 0] = '\0';
         written[strcspn(written, "\r\n")] = '\0';
-}
-
-void cell_ending_describe(const struct cell_ending *ending, int error, struct why *ret_how) {
-        struct why bare;
-
-        if (error == -ETIMEDOUT)
-                why_set(ret_how, 0, "did not answer and was killed");
-        else if (error == -EPROTO)
-                why_set(ret_how, 0, "gave an answer that makes no sense and was killed");
-        else if (ending->has_hung_up)
-                why_set(ret_how, 0, "hung up and was killed");
-        else if (WIFSIGNALED(ending->status))
-                why_set(ret_how, 0, "ended by signal %d (%s)", WTERMSIG(ending->status),
-                        strsignal(WTERMSIG(ending->status)));
-        else
-                why_set(ret_how, 0, "ended with status %d", WEXITSTATUS(ending->status));
-        bare = *ret_how;
-        if (ending->written[0])
-                why_set(ret_how, 0, "%s; it wrote: %s", bare.text, ending->written);
 }
 
 static uint64_t cell_ns_of(struct timeval time) {
         return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_usec * 1000;
 }
 
-/* A signal does not change how a process ended that has ended. The channel is closed before it is waited for, in case
- * the signal does not reach it: then it ends when it asks for its next order. */
-void cell_end(struct cell *cell, int error, struct cell_ending *ret_ending) {
-        struct cell_ending ending = { 0 };
+/* Returns how it ended, as wait() says it. A signal does not change that of a process that has ended. The channel is
+ * closed before it is waited for, in case the signal does not reach it: then it ends when it asks for its next order.
+ */
+static int cell_finish(struct cell *cell, char written[WRITTEN_MAX + 1]) {
         struct rusage usage = { 0 };
-        uint64_t counted_ns, cpu_ns;
+        uint64_t counted_ns = leave_list(cell), cpu_ns;
+        int status = 0;
 
-        if (!cell)
-                return;
-        ending.has_hung_up = error == -EPIPE && !cell_has_ended(cell, GRACE_MS);
-        counted_ns = leave_list(cell);
         kill(-cell->process.pid, SIGKILL);
         spawned_hang_up(&cell->process);
-        while (wait4(cell->process.pid, &ending.status, 0, &usage) < 0 && errno == EINTR)
+        while (wait4(cell->process.pid, &status, 0, &usage) < 0 && errno == EINTR)
                 continue;
-        if (error < 0 && ret_ending) {
-                read_written(cell, ending.written);
-                *ret_ending = ending;
-        }
+        read_written(cell, written);
         cpu_ns = cell_ns_of(usage.ru_utime) + cell_ns_of(usage.ru_stime);
         add_cpu(cell->cells, cpu_ns > counted_ns ? cpu_ns - counted_ns : 0);
         spawned_close(&cell->process);
-        free(cell);
+        *cell = (struct cell){ 0 };
+        return status;
+}
+
+void cell_end(struct cell *cell) {
+        char written[WRITTEN_MAX + 1];
+
+        if (cell->process.pid > 0)
+                cell_finish(cell, written);
+}
+
+bool cell_has_failed(int error) {
+        return error == -EPIPE || error == -ETIMEDOUT || error == -ECANCELED;
+}
+
+/* ---- blame ------------------------------------------------------------------------------------------------------- */
+
+/* What it did instead of answering, of a decoder and of a plug-in. */
+static const struct {
+        const char *nonsense, *hung_up, *signal, *status;
+} DEEDS[] = {
+        [CELL_STRANGE] = { "gave an answer that makes no sense and was killed", "hung up and was killed",
+                           "ended by signal", "ended with status" },
+        [CELL_INSTALLED] = { "has ended its process, which answered nonsense, and was killed",
+                             "has ended its process, which hung up, and was killed",
+                             "has ended its process, which was ended by signal",
+                             "has ended its process, which exited with status" },
+};
+
+static void blame_late(enum cell_trust trust, uint64_t limit_ns, struct why *why) {
+        if (trust == CELL_STRANGE)
+                why_set(why, 0, "did not answer and was killed");
+        else
+                why_set(why, 0, "did not come back within %llu seconds, and its process was killed",
+                        (unsigned long long)limit_ns / 1000000000u);
+}
+
+/* `error`: of what was asked last. Returns it, as cell_ask() does. */
+static int cell_fail(struct cell *cell, int error, uint64_t limit_ns, struct why *why) {
+        enum cell_trust trust = cell->trust;
+        bool has_hung_up = error == -EPIPE && !cell_has_ended(cell, GRACE_MS);
+        char written[WRITTEN_MAX + 1];
+        int status = cell_finish(cell, written);
+        struct why bare;
+
+        if (error == -ECANCELED)
+                return why_set(why, error, "was not waited for: the daemon ends");
+        if (error == -ETIMEDOUT)
+                blame_late(trust, limit_ns, why);
+        else if (error == -EPROTO || has_hung_up)
+                why_set(why, 0, "%s", has_hung_up ? DEEDS[trust].hung_up : DEEDS[trust].nonsense);
+        else if (WIFSIGNALED(status))
+                why_set(why, 0, "%s %d (%s)", DEEDS[trust].signal, WTERMSIG(status), strsignal(WTERMSIG(status)));
+        else
+                why_set(why, 0, "%s %d", DEEDS[trust].status, WEXITSTATUS(status));
+        bare = *why;
+        if (written[0])
+                why_set(why, 0, "%s; it wrote: %s", bare.text, written);
+        return error == -ETIMEDOUT ? error : -EPIPE;
+}
+
+int cell_reject(struct cell *cell, struct why *why) {
+        return cell_fail(cell, -EPROTO, 0, why);
 }
 
 /* ---- packets ----------------------------------------------------------------------------------------------------- */
@@ -237,22 +273,24 @@ static ssize_t cell_await(struct cell *cell, void *packet, const struct cell_pat
         }
 }
 
-ssize_t cell_ask(struct cell *cell, void *order, size_t n_order, void *answer, const struct cell_patience *patience) {
+ssize_t cell_ask(struct cell *cell, void *order, size_t n_order, void *answer, const struct cell_patience *patience,
+                 struct why *why) {
         struct cell_head *head = order;
         const struct cell_head *reply = answer;
-        ssize_t n;
-        int r;
+        ssize_t n = cell->error;
 
         head->word = CELL_ORDER;
         head->number = ++cell->n_orders;
-        r = cell_tell(cell, order, n_order, -1);
-        n = r < 0 ? r : cell_await(cell, answer, patience);
+        if (n == 0)
+                n = cell_tell(cell, order, n_order, -1);
+        if (n == 0)
+                n = cell_await(cell, answer, patience);
         if (n > 0 && (reply->word != CELL_ANSWER || reply->number != head->number || reply->result > 0))
-                return -EPROTO;
-        return n;
+                n = -EPROTO;
+        return n < 0 ? cell_fail(cell, (int)n, patience->limit_ns, why) : n;
 }
 
-int cell_lend(struct cell *cell, const struct cell_memory *memory) {
+void cell_lend(struct cell *cell, const struct cell_memory *memory) {
         struct cell_memory_word word = { .head = { .word = CELL_MEMORY, .number = memory->number },
                                          .n_bytes = memory->n_bytes,
                                          .is_writable = memory->is_writable };
@@ -272,12 +310,13 @@ int cell_lend(struct cell *cell, const struct cell_memory *memory) {
         if (!is_known)
                 cell->known[idx] = memory->number;
         pthread_mutex_unlock(&cell->cells->lock);
-        return is_known ? 0 : cell_tell(cell, &word, sizeof(word), memory->fd);
+        if (!is_known && cell->error == 0)
+                cell->error = cell_tell(cell, &word, sizeof(word), memory->fd);
 }
 
 /* ---- its beginning ----------------------------------------------------------------------------------------------- */
 
-/* CELL_REFUSES, or what cell_ask() may return. */
+/* CELL_REFUSES, or what cell_await() may return. */
 static int cell_set_up(struct cell *cell, const struct cell_terms *terms, struct why *why) {
         uint8_t packet[CELL_MESSAGE_MAX] = { 0 };
         struct cell_setup setup = { .head = { .word = CELL_SETUP }, .trust = terms->trust };
@@ -306,45 +345,34 @@ static void join_list(struct cell *cell) {
         pthread_mutex_unlock(&cell->cells->lock);
 }
 
-static int start(struct cells *cells, const struct cell_terms *terms, struct cell **ret_cell, struct why *why) {
+static int cell_spawn(struct cell *cell, struct cells *cells, const struct cell_terms *terms, struct why *why) {
         struct timeval look = { .tv_usec = LOOK_MS * 1000 };
-        struct cell *cell = calloc(1, sizeof(*cell));
+        struct spawned process;
+        int r = spawn_cell(cells->program, terms->kind, terms->trust, &process);
+
+        if (r < 0)
+                return why_errno(why, r, "%s", cells->program);
+        *cell = (struct cell){ .cells = cells, .trust = terms->trust, .process = process };
+        join_list(cell);
+        if (setsockopt(cell->process.channel, SOL_SOCKET, SO_RCVTIMEO, &look, sizeof(look)) == 0)
+                return 0;
+        r = -errno;
+        cell_end(cell);
+        return why_errno(why, r, "a process");
+}
+
+int cell_start(struct cell *cell, struct cells *cells, const struct cell_terms *terms, struct why *why) {
         int r;
 
-        if (!cell)
-                return why_errno(why, -ENOMEM, "a process");
-        cell->cells = cells;
-        r = spawn_cell(cells->program, terms->kind, terms->trust, &cell->process);
-        if (r < 0) {
-                free(cell);
-                return why_errno(why, r, "%s", cells->program);
-        }
-        join_list(cell);
-        if (setsockopt(cell->process.channel, SOL_SOCKET, SO_RCVTIMEO, &look, sizeof(look)) < 0) {
-                r = -errno;
-                cell_end(cell, 0, NULL);
-                return why_errno(why, r, "a process");
-        }
-        *ret_cell = cell;
-        return 0;
-}
-
-static bool cell_is_ending(int r) {
-        return r == -EPIPE || r == -ETIMEDOUT || r == -EPROTO || r == -ECANCELED;
-}
-
-int cell_start(struct cells *cells, const struct cell_terms *terms, struct cell **ret_cell,
-               struct cell_ending *ret_ending, struct why *why) {
-        struct cell *cell = NULL;
-        int r = start(cells, terms, &cell, why);
-
+        if (cell->process.pid > 0)
+                return 0;
+        r = cell_spawn(cell, cells, terms, why);
         if (r < 0)
                 return r;
         r = cell_set_up(cell, terms, why);
-        if (r != 0) {
-                cell_end(cell, r == CELL_REFUSES ? 0 : r, ret_ending);
-                return r == CELL_REFUSES || cell_is_ending(r) ? r : why_errno(why, r, "a process");
-        }
-        *ret_cell = cell;
-        return 0;
+        if (r == -EPROTO || cell_has_failed(r))
+                return cell_fail(cell, r, terms->hello.limit_ns, why);
+        if (r != 0)
+                cell_end(cell);
+        return r < 0 ? why_errno(why, r, "a process") : r;
 }

@@ -2,12 +2,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "daemon/base/cell/cell.h"
 #include "proto/base/cleanup.h"
 
+#define PAGE  4096u
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 static int memory_write_all(int fd, const uint8_t *bytes, uint64_t n_bytes) {
@@ -45,4 +47,49 @@ void cells_unshare(struct cells *cells, struct cell_memory *memory) {
         cells_forget(cells, memory->number);
         close(memory->fd);
         *memory = (struct cell_memory){ .fd = -1 };
+}
+
+/* ---- areas ------------------------------------------------------------------------------------------------------- */
+
+void cell_area_drop(struct cells *cells, struct cell_area *area) {
+        if (area->bytes)
+                munmap(area->bytes, area->memory.n_bytes);
+        cells_unshare(cells, &area->memory);
+        area->bytes = NULL;
+}
+
+int cell_area_make(struct cells *cells, const char *name, uint64_t n_bytes, struct cell_area *ret_area) {
+        struct cell_area area = { 0 };
+        int r = cells_share(cells, name, NULL, n_bytes, &area.memory);
+        void *bytes;
+
+        if (r < 0)
+                return r;
+        bytes = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, area.memory.fd, 0);
+        if (bytes == MAP_FAILED) {
+                cells_unshare(cells, &area.memory);
+                return -ENOMEM;
+        }
+        area.bytes = bytes;
+        *ret_area = area;
+        return 0;
+}
+
+/* The pages are made now: where there are none, a store into the mapping would end the daemon. */
+int cell_area_widen(struct cells *cells, const char *name, uint64_t n_bytes, struct cell_area *area) {
+        uint64_t n_wide = (n_bytes / PAGE + 1) * PAGE;
+        struct cell_area wide;
+        int r = n_wide <= area->memory.n_bytes ? 0 : cell_area_make(cells, name, n_wide, &wide);
+
+        if (r < 0 || n_wide <= area->memory.n_bytes)
+                return r;
+        if (fallocate(wide.memory.fd, 0, 0, (off_t)n_wide) < 0) {
+                cell_area_drop(cells, &wide);
+                return -ENOMEM;
+        }
+        if (area->bytes)
+                memcpy(wide.bytes, area->bytes, area->memory.n_bytes);
+        cell_area_drop(cells, area);
+        *area = wide;
+        return 0;
 }

@@ -1,9 +1,5 @@
 #include "daemon/pipeline/isolation/booths.h"
 
-#include <errno.h>
-#include <string.h>
-#include <sys/mman.h>
-
 #include "daemon/pipeline/task.h"
 
 #define TRAY_BYTES (TASK_BUFFER_BYTES + (64u << 10)) /* what a task reads, and values */
@@ -19,26 +15,17 @@ void booths_init(struct booths *booths, struct isolation *isolation, struct budg
         booths->setup.own_bytes = own_bytes;
 }
 
-static void drop_tray(struct booths *booths, struct booth *booth) {
-        if (booth->bytes)
-                munmap(booth->bytes, booth->tray.n_bytes);
-        booth->bytes = NULL;
-        cells_unshare(booths->isolation->cells, &booth->tray);
-}
-
 /* Nothing of its user stays. */
 static void booths_clear(struct booths *booths, struct booth *booth) {
-        cell_end(booth->cell, 0, NULL);
-        booth->cell = NULL;
-        booth->cpu_ns = 0;
-        drop_tray(booths, booth);
+        cell_end(&booth->cell);
+        cell_area_drop(booths->isolation->cells, &booth->tray);
 }
 
 void booths_fini(struct booths *booths) {
         for (uint32_t i = 0; i < BOOTHS_MAX; i++) {
                 struct booth *booth = &booths->of[i];
 
-                if (booth->tray.number == 0)
+                if (!booth->tray.bytes)
                         continue;
                 booths_clear(booths, booth);
                 if (i > 0)
@@ -46,28 +33,10 @@ void booths_fini(struct booths *booths) {
         }
 }
 
-static int make_tray(struct booths *booths, struct booth *booth, uint64_t n_bytes, struct why *why) {
-        struct cell_memory tray;
-        int r = cells_share(booths->isolation->cells, "dataloaderd-tray", NULL, n_bytes, &tray);
-        void *bytes;
-
-        if (r < 0)
-                return why_errno(why, r, "isolation: memory for the bytes of a sample");
-        bytes = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, tray.fd, 0);
-        if (bytes == MAP_FAILED) {
-                cells_unshare(booths->isolation->cells, &tray);
-                return why_set(why, -ENOMEM, "isolation: memory for the bytes of a sample");
-        }
-        if (booth->bytes)
-                memcpy(bytes, booth->bytes, booth->tray.n_bytes);
-        drop_tray(booths, booth);
-        booth->tray = tray;
-        booth->bytes = bytes;
-        return 0;
-}
-
 int booth_widen(struct booths *booths, struct booth *booth, uint64_t n_bytes, struct why *why) {
-        return n_bytes <= booth->tray.n_bytes ? 0 : make_tray(booths, booth, n_bytes, why);
+        int r = cell_area_widen(booths->isolation->cells, "dataloaderd-tray", n_bytes, &booth->tray);
+
+        return r < 0 ? why_errno(why, r, "isolation: memory for the bytes of a sample") : 0;
 }
 
 /* An empty one that can be paid for, else that which was used longest ago. */
@@ -77,7 +46,7 @@ static struct booth *booths_make_room(struct booths *booths) {
         for (uint32_t i = 0; i < BOOTHS_MAX; i++) {
                 struct booth *booth = &booths->of[i];
 
-                if (booth->tray.number == 0) {
+                if (!booth->tray.bytes) {
                         if (i == 0 || budget_reserve(booths->budget, cost(booths), "a decoder's process", NULL) == 0)
                                 return booth;
                         break;
@@ -94,11 +63,11 @@ int booths_get(struct booths *booths, uid_t uid, struct booth **ret_booth, struc
         int r;
 
         for (uint32_t i = 0; i < BOOTHS_MAX && !booth; i++)
-                if (booths->of[i].tray.number > 0 && booths->of[i].uid == uid)
+                if (booths->of[i].tray.bytes && booths->of[i].uid == uid)
                         booth = &booths->of[i];
         if (!booth) {
                 booth = booths_make_room(booths);
-                r = make_tray(booths, booth, TRAY_BYTES, why);
+                r = booth_widen(booths, booth, TRAY_BYTES, why);
                 if (r < 0) {
                         if (booth != &booths->of[0])
                                 budget_release(booths->budget, cost(booths));
@@ -109,21 +78,4 @@ int booths_get(struct booths *booths, uid_t uid, struct booth **ret_booth, struc
         booth->used = ++booths->n_used;
         *ret_booth = booth;
         return 0;
-}
-
-int booth_cell(struct booths *booths, struct booth *booth, struct cell **ret_cell, struct why *why) {
-        int r = booth->cell ? 0 : isolation_start_cell(booths->isolation, &booths->setup, &booth->cell, why);
-
-        if (r == 0)
-                *ret_cell = booth->cell;
-        return r;
-}
-
-void booth_end_cell(struct booth *booth, int error, struct why *ret_how) {
-        struct cell_ending ending;
-
-        cell_end(booth->cell, error, &ending);
-        cell_ending_describe(&ending, error, ret_how);
-        booth->cell = NULL;
-        booth->cpu_ns = 0;
 }

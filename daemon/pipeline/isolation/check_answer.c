@@ -103,19 +103,19 @@ static bool check_answer(const struct rendering *rendering, uint32_t k, const st
         return true;
 }
 
-int check_answers(struct rendering *rendering, size_t n_bytes) {
+bool check_answers(struct rendering *rendering, size_t n_bytes) {
         size_t at = sizeof(struct render_answers);
 
         if (n_bytes < at || rendering->head.head.result != 0 || rendering->head.n_answers != rendering->n_orders)
-                return -EPROTO;
+                return false;
         for (uint32_t k = 0; k < rendering->n_orders; k++) {
                 const struct render_answer *answer = (const struct render_answer *)(const void *)(rendering->packet +
                                                                                                   at);
 
                 if (!check_answer(rendering, k, answer, n_bytes - at))
-                        return -EPROTO;
+                        return false;
                 rendering->answers[k] = answer;
                 at += RENDER_ANSWER_BYTES(answer->n_opened);
         }
-        return at == n_bytes ? 0 : -EPROTO;
+        return at == n_bytes;
 }

@@ -14,28 +14,24 @@
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
 
 /* What cell_start() says, as the daemon's own sentence. */
-int isolation_start_cell(struct isolation *isolation, const struct render_setup *setup, struct cell **ret_cell,
-                         struct why *why) {
+int isolation_start(struct isolation *isolation, const struct render_setup *setup, struct cell *cell, struct why *why) {
         const struct cell_terms terms = { .kind = RENDER_KIND,
                                           .trust = CELL_STRANGE,
                                           .setup = setup,
                                           .n_setup = sizeof(*setup),
                                           .hello = { .limit_ns = HELLO_NS } };
-        struct cell_ending ending;
         struct why how;
-        int r = cell_start(isolation->cells, &terms, ret_cell, &ending, &how);
+        int r = cell_start(cell, isolation->cells, &terms, &how);
 
         if (r == CELL_REFUSES)
                 return why_set(why, -ENOSYS, "isolation: %s", how.text);
-        if (r == -EPIPE || r == -ETIMEDOUT || r == -EPROTO) {
-                cell_ending_describe(&ending, r, &how);
+        if (cell_has_failed(r))
                 return why_set(why, -ENOSYS, "isolation: a process for a decoder %s", how.text);
-        }
         return r < 0 ? why_set(why, r, "isolation: starting a process for a decoder: %s", how.text) : 0;
 }
 
 int isolation_init(struct isolation *isolation, const struct isolation_options *options, struct why *why) {
-        struct cell *cell;
+        struct cell cell = { 0 };
         int r;
 
         *isolation = (struct isolation){
@@ -43,9 +39,8 @@ int isolation_init(struct isolation *isolation, const struct isolation_options *
                 .setup = { .limits = options->limits, .jpeg = options->decode_jpeg, .most_bytes = options->most_bytes },
                 .timeout_ns = options->timeout_ns,
         };
-        r = isolation_start_cell(isolation, &isolation->setup, &cell, why);
-        if (r == 0)
-                cell_end(cell, 0, NULL);
+        r = isolation_start(isolation, &isolation->setup, &cell, why);
+        cell_end(&cell);
         return r;
 }
 

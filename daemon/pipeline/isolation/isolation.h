@@ -37,9 +37,8 @@ struct isolation {
 /* Starts one cell and ends it, to know that the kernel lets cells be confined. -ENOSYS with what to do. */
 int isolation_init(struct isolation *isolation, const struct isolation_options *options, struct why *why);
 
-/* A cell that decodes. -ENOSYS: it cannot be confined, or it ended; -ECANCELED never; else as cell_start(). */
-int isolation_start_cell(struct isolation *isolation, const struct render_setup *setup, struct cell **ret_cell,
-                         struct why *why);
+/* Starts a cell that decodes, if it does not run. -ENOSYS: it cannot be confined, or it ended; else as cell_start(). */
+int isolation_start(struct isolation *isolation, const struct render_setup *setup, struct cell *cell, struct why *why);
 
 /* ---- a stream ---------------------------------------------------------------------------------------------------- */
 

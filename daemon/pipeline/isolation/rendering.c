@@ -38,8 +38,9 @@ static int lay_bytes(struct rendering *rendering, const uint8_t *bytes, uint64_t
         const struct large_buffer *large = task->large;
         int r;
 
-        if (large && large->memory.number > 0 && task->request.buffer - task->excerpt.n_head_bytes == large->bytes) {
-                *ret_place = (struct cell_place){ large->memory.number, (uint64_t)(bytes - large->bytes), n_bytes };
+        if (large && large->shared.bytes && task->request.buffer - task->excerpt.n_head_bytes == large->bytes) {
+                *ret_place = (struct cell_place){ large->shared.memory.number, (uint64_t)(bytes - large->bytes),
+                                                  n_bytes };
                 return 0;
         }
         if (bytes == last->bytes && n_bytes == last->place.n_bytes) {
@@ -50,7 +51,7 @@ static int lay_bytes(struct rendering *rendering, const uint8_t *bytes, uint64_t
         if (r < 0)
                 return r;
         if (n_bytes > 0)
-                memcpy(rendering->booth->bytes + ret_place->offset, bytes, n_bytes);
+                memcpy(rendering->booth->tray.bytes + ret_place->offset, bytes, n_bytes);
         *last = (struct laid){ bytes, *ret_place };
         return 0;
 }
@@ -65,7 +66,7 @@ static int lay_value(struct rendering *rendering, const struct codec *codec, con
                 return 0;
         r = take_tray(rendering, source_length(input->source, input->sample, field), ret_place, why);
         if (r == 0 && ret_place->n_bytes > 0)
-                source_value(input->source, input->sample, field, rendering->booth->bytes + ret_place->offset);
+                source_value(input->source, input->sample, field, rendering->booth->tray.bytes + ret_place->offset);
         return r;
 }
 
@@ -100,7 +101,8 @@ static int lay_kept(struct rendering *rendering, const struct codec *codec, stru
                 return 0;
         r = take_tray(rendering, sizeof(rendering->task->kept), place, why);
         if (r == 0)
-                memcpy(rendering->booth->bytes + place->offset, &rendering->task->kept, sizeof(rendering->task->kept));
+                memcpy(rendering->booth->tray.bytes + place->offset, &rendering->task->kept,
+                       sizeof(rendering->task->kept));
         return r;
 }
 
@@ -198,24 +200,19 @@ static bool is_dropped(void *userdata) {
 }
 
 /* The memories of an order, of which the cell has most already. */
-static int rendering_lend(struct cell *cell, const struct task *task, const struct render_order *order) {
-        const struct isolated *isolated = task->batch->stream->isolated;
-        int r = cell_lend(cell, &isolated->slots);
+static void lend_all(const struct rendering *rendering, struct cell *cell) {
+        cell_lend(cell, &rendering->booth->tray.memory);
+        for (uint32_t k = 0; k < rendering->n_orders; k++) {
+                const struct task *task = rendering->tasks[k];
+                const struct isolated *isolated = task->batch->stream->isolated;
 
-        for (uint32_t i = 0; i < isolated->n_programs && r == 0; i++)
-                if (isolated->programs[i].number == order->program)
-                        r = cell_lend(cell, &isolated->programs[i]);
-        if (r == 0 && task->large && task->large->memory.number > 0)
-                r = cell_lend(cell, &task->large->memory);
-        return r;
-}
-
-static int lend_all(const struct rendering *rendering, struct cell *cell) {
-        int r = cell_lend(cell, &rendering->booth->tray);
-
-        for (uint32_t k = 0; k < rendering->n_orders && r == 0; k++)
-                r = rendering_lend(cell, rendering->tasks[k], &rendering->orders[k]);
-        return r;
+                cell_lend(cell, &isolated->slots);
+                for (uint32_t i = 0; i < isolated->n_programs; i++)
+                        if (isolated->programs[i].number == rendering->orders[k].program)
+                                cell_lend(cell, &isolated->programs[i]);
+                if (task->large && task->large->shared.bytes)
+                        cell_lend(cell, &task->large->shared.memory);
+        }
 }
 
 static size_t packet_bytes(const struct rendering *rendering) {
@@ -228,7 +225,7 @@ static size_t packet_bytes(const struct rendering *rendering) {
 
 static void name_tray(const struct rendering *rendering, struct cell_place *place) {
         if (place->memory == TRAY)
-                place->memory = rendering->booth->tray.number;
+                place->memory = rendering->booth->tray.memory.number;
 }
 
 static void write_packet(struct rendering *rendering) {
@@ -284,17 +281,17 @@ static void take_counts(struct rendering *rendering, const struct codec_counts *
         }
 }
 
-static int take_kept(struct rendering *rendering, uint32_t k) {
+static bool take_kept(struct rendering *rendering, uint32_t k) {
         const struct cell_place *place = &rendering->orders[k].kept;
         struct codec_kept kept;
 
         if (place->memory == 0)
-                return 0;
-        memcpy(&kept, rendering->booth->bytes + place->offset, sizeof(kept)); /* once: the cell may still write */
+                return true;
+        memcpy(&kept, rendering->booth->tray.bytes + place->offset, sizeof(kept)); /* once: the cell may still write */
         if (!check_kept(&kept))
-                return -EPROTO;
+                return false;
         rendering->tasks[k]->kept = kept;
-        return 0;
+        return true;
 }
 
 static void rendering_tell_end(struct rendering *rendering, pid_t pid, const struct why *how) {
@@ -312,53 +309,55 @@ static void rendering_tell_end(struct rendering *rendering, pid_t pid, const str
                             ENDS_TOLD_MAX);
 }
 
-/* A cell has ended over the order, or has to: 0 to try again, RENDERING_ALONE, RENDERING_DROPPED, or -EBADMSG. */
-static int after_end(struct rendering *rendering, struct cell *cell, int error, struct why *why) {
-        pid_t pid = cell_pid(cell);
-        struct why how;
-
-        booth_end_cell(rendering->booth, error, &how);
+/* A cell has ended over the order: 0 to try again, RENDERING_ALONE, RENDERING_DROPPED, or -EBADMSG. */
+static int after_end(struct rendering *rendering, pid_t pid, int error, const struct why *how, struct why *why) {
         if (error == -ECANCELED)
                 return RENDERING_DROPPED;
         rendering->n_ended++;
-        rendering_tell_end(rendering, pid, &how);
+        rendering_tell_end(rendering, pid, how);
         if (rendering->n_orders > 1 || rendering->orders[0].n_fields > 1)
                 return RENDERING_ALONE;
         if (++rendering->n_ends < ENDS_MAX)
                 return 0;
-        return why_set(why, -EBADMSG, "its decoder %s, and so did %u others before it", how.text, ENDS_MAX - 1);
+        return why_set(why, -EBADMSG, "its decoder %s, and so did %u others before it", how->text, ENDS_MAX - 1);
 }
 
-/* Sends the packet and checks the answers: 0, or how the cell failed. */
-static int ask_cell(struct rendering *rendering, struct cell *cell) {
+/* Sends the packet and checks the answers: 0, or the errors of cell_ask(). */
+static int ask_cell(struct rendering *rendering, struct cell *cell, struct why *how) {
         const struct cell_patience patience = { .limit_ns = rendering->booths.isolation->timeout_ns *
                                                             rendering->n_orders,
                                                 .is_over = is_dropped,
                                                 .userdata = rendering };
-        ssize_t n = lend_all(rendering, cell);
+        bool is_fine;
+        ssize_t n;
 
-        if (n == 0)
-                n = cell_ask(cell, rendering->sent, packet_bytes(rendering), rendering->packet, &patience);
-        if (n >= 0)
-                n = check_answers(rendering, (size_t)n);
-        for (uint32_t k = 0; k < rendering->n_orders && n == 0; k++)
-                n = take_kept(rendering, k);
-        return (int)n;
+        lend_all(rendering, cell);
+        n = cell_ask(cell, rendering->sent, packet_bytes(rendering), rendering->packet, &patience, how);
+        if (n < 0)
+                return (int)n;
+        is_fine = check_answers(rendering, (size_t)n);
+        for (uint32_t k = 0; k < rendering->n_orders && is_fine; k++)
+                is_fine = take_kept(rendering, k);
+        return is_fine ? 0 : cell_reject(cell, how);
 }
 
 /* Returns 0 when it is answered, whatever the answers are. */
 static int rendering_ask(struct rendering *rendering, struct why *why) {
-        struct cell *cell;
-        int r;
+        struct cell *cell = &rendering->booth->cell;
 
         write_packet(rendering);
         for (;;) {
-                if (booth_cell(&rendering->booths, rendering->booth, &cell, why) < 0)
+                struct why how;
+                pid_t pid;
+                int r;
+
+                if (isolation_start(rendering->booths.isolation, &rendering->booths.setup, cell, why) < 0)
                         return -ENOMEM; /* the machine is short of processes or memory: as for every shortage */
-                r = ask_cell(rendering, cell);
+                pid = cell_pid(cell);
+                r = ask_cell(rendering, cell, &how);
                 if (r == 0)
                         break;
-                r = after_end(rendering, cell, r, why);
+                r = after_end(rendering, pid, r, &how, why);
                 if (r != 0)
                         return r;
         }
@@ -616,7 +615,7 @@ int rendering_write_before(struct rendering *rendering, uint32_t idx_field, uint
         field->what = RENDER_WHOLE;
         r = render_now(rendering, why);
         if (r == 0)
-                *ret_bytes = rendering->booth->bytes + field->out.offset;
+                *ret_bytes = rendering->booth->tray.bytes + field->out.offset;
         return r;
 }
 
@@ -634,10 +633,5 @@ int rendering_refuse_memory(struct rendering *rendering, uint32_t idx_field, uin
 }
 
 uint64_t rendering_cpu_ns(struct rendering *rendering) {
-        struct booth *booth = rendering->booth;
-        uint64_t now_ns = booth && booth->cell ? cell_cpu_ns(booth->cell) : 0, before_ns = booth ? booth->cpu_ns : 0;
-
-        if (booth)
-                booth->cpu_ns = now_ns;
-        return now_ns > before_ns ? now_ns - before_ns : 0;
+        return rendering->booth ? cell_cpu_ns(&rendering->booth->cell) : 0;
 }

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
 #define STEP (256u << 10) /* bytes: otherwise each slightly larger file would need a new buffer */
 
@@ -16,28 +15,11 @@ uint64_t large_buffer_cost(uint64_t n_bytes) {
 
 static void large_buffers_buffer_free(struct large_buffers *buffers, struct large_buffer *buffer) {
         budget_release(buffers->budget, sizeof(*buffer) + buffer->n_bytes);
-        if (buffer->memory.number > 0) {
-                munmap(buffer->bytes, buffer->n_bytes);
-                cells_unshare(buffers->isolation->cells, &buffer->memory);
-        } else {
+        if (buffer->shared.bytes)
+                cell_area_drop(buffers->isolation->cells, &buffer->shared);
+        else
                 free(buffer->bytes);
-        }
         free(buffer);
-}
-
-static int large_buffers_share(struct large_buffers *buffers, struct large_buffer *buffer) {
-        int r = cells_share(buffers->isolation->cells, "dataloaderd-file", NULL, buffer->n_bytes, &buffer->memory);
-        void *bytes;
-
-        if (r < 0)
-                return r;
-        bytes = mmap(NULL, buffer->n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, buffer->memory.fd, 0);
-        if (bytes == MAP_FAILED) {
-                cells_unshare(buffers->isolation->cells, &buffer->memory);
-                return -ENOMEM;
-        }
-        buffer->bytes = bytes;
-        return 0;
 }
 
 static struct large_buffer *buffer_new(struct large_buffers *buffers, uint64_t n_bytes) {
@@ -48,8 +30,8 @@ static struct large_buffer *buffer_new(struct large_buffers *buffers, uint64_t n
         buffer->n_bytes = n_bytes;
         if (!buffers->isolation)
                 buffer->bytes = aligned_alloc(LARGE_BUFFER_ALIGN, n_bytes);
-        else if (large_buffers_share(buffers, buffer) < 0)
-                buffer->bytes = NULL;
+        else if (cell_area_make(buffers->isolation->cells, "dataloaderd-file", n_bytes, &buffer->shared) == 0)
+                buffer->bytes = buffer->shared.bytes;
         if (buffer->bytes)
                 return buffer;
         free(buffer);

@@ -15,9 +15,9 @@
 
 struct large_buffer {
         struct large_buffer *next;
-        uint64_t n_bytes;          /* of `bytes` */
-        uint8_t *bytes;            /* aligned to LARGE_BUFFER_ALIGN */
-        struct cell_memory memory; /* the same, for cells of the stream's user; number 0: it is not shared */
+        uint64_t n_bytes;        /* of `bytes` */
+        uint8_t *bytes;          /* aligned to LARGE_BUFFER_ALIGN */
+        struct cell_area shared; /* the same, for cells of the stream's user; none: it is not shared */
 };
 
 struct large_buffers {
