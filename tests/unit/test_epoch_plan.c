@@ -308,7 +308,7 @@ START_TEST(a_resume_deals_out_what_is_left_at_any_world_and_batch_size) {
 
                 while (!dlp_epoch_is_end(&terms, position)) {
                         uint64_t n_steps = 1 + below(&state, 3);
-                        struct dlp_epoch_plan plan;
+                        struct dlp_epoch_plan plan = { 0 };
 
                         terms.world = 1 + (uint32_t)below(&state, 5);
                         terms.batch_size = 1 + (uint32_t)below(&state, 5);
