@@ -8,6 +8,7 @@
 #include "daemon/collate/delivered.h"
 #include "daemon/collate/padding.h"
 #include "daemon/pipeline/batch.h"
+#include "daemon/pipeline/desk/desk.h"
 #include "daemon/pipeline/sample_serve.h"
 #include "proto/base/amounts.h"
 #include "proto/base/utf8.h"
@@ -162,13 +163,13 @@ enum sample_state after_function(struct worker *worker, struct task *task) {
         switch (state) {
         case OWN_FAILED:
                 worker->fault.error = -EBADMSG;
-                worker->fault.why = task->own.why;
+                desk_why(task, state, &worker->fault.why);
                 return SAMPLE_FAULT;
         case OWN_AGAIN:
                 return SAMPLE_RETRY;
         case OWN_ENDED:
                 worker->fault.code = EINVAL;
-                worker->fault.why = task->own.why;
+                desk_why(task, state, &worker->fault.why);
                 return SAMPLE_FAIL;
         default:
                 return SAMPLE_FINISH;

@@ -6,6 +6,7 @@
 #include "daemon/pipeline/after.h"
 #include "daemon/pipeline/batch.h"
 #include "daemon/pipeline/desk/desk.h"
+#include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 
 #define READ_AFTER_MISS  4096u /* samples that are read one by one after a row was not in memory */
@@ -312,6 +313,7 @@ enum sample_state rows_copy(struct worker *worker, struct task *task) {
 /* If it is not served as a whole, its first samples are, and the task is with the next one, which has the outcome. */
 enum sample_state rows_function(struct worker *worker, struct task *task) {
         enum own_state state = task->own.state;
+        struct trouble *trouble;
         uint32_t n = state == OWN_DONE ? task->n_rows : task->own.n_done;
 
         rows_served(worker, task, n);
@@ -319,7 +321,9 @@ enum sample_state rows_function(struct worker *worker, struct task *task) {
                 task->own.state = OWN_NONE;
                 return SAMPLE_END;
         }
+        trouble = TAKE_PTR(task->trouble);
         end_some(worker, task, n);
         task->own.state = state;
+        task->trouble = trouble;
         return after_function(worker, task);
 }

@@ -315,6 +315,12 @@ void task_begin(struct task *task, struct batch *batch, uint32_t idx_sample, con
         task->trouble = NULL;
 }
 
+struct trouble *task_trouble(struct task *task) {
+        if (!task->trouble)
+                task->trouble = calloc(1, sizeof(*task->trouble));
+        return task->trouble;
+}
+
 void task_read_nothing(struct task *task) {
         task->request.path = NULL;
         task->request.is_part = false;

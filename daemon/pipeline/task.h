@@ -49,9 +49,9 @@ static inline struct batch_sample task_row_sample(const struct task_row *row) {
 enum own_state {
         OWN_NONE,   /* it has not been there */
         OWN_DONE,   /* the trainer's functions have been applied; or its rank has left */
-        OWN_FAILED, /* one of them failed: own.why */
+        OWN_FAILED, /* one of them failed, */
         OWN_AGAIN,  /* a process ended over it: it may be half changed, and is made again */
-        OWN_ENDED,  /* the job ends: own.why */
+        OWN_ENDED,  /* or the job ends: desk_why() */
 };
 
 struct own {
@@ -63,13 +63,13 @@ struct own {
         uint64_t worker;     /* number of the process that ended last, */
         uint64_t lost_ns;    /* and when */
         bool is_blamed;      /* the process had begun it last */
-        struct why why;
+        bool is_closed;      /* the daemon had closed its connection: trouble->last says why */
 };
 
 /* What is known of a sample with which something is wrong; allocated when that is met. */
 struct trouble {
         struct why reason; /* why another one takes its place, or is to; "": none is */
-        struct why last;   /* what came after that, or is not judged yet, */
+        struct why last;   /* what came after that, what a function said, or what is not judged yet, */
         uint64_t round;    /* as of outage_judge(), */
         uint64_t since_ns; /* and since when the candidate cannot be read; 0: that is not so */
 
@@ -145,6 +145,9 @@ struct planner;
 
 /* From now on the task is with this sample of the batch. Planner, or the worker that has it. */
 void task_begin(struct task *task, struct batch *batch, uint32_t idx_sample, const struct batch_sample *sample);
+
+/* What is known of the trouble with its sample. NULL: there is no memory for it. Any thread that has the task. */
+struct trouble *task_trouble(struct task *task);
 
 /* Nothing is read for its sample, or for its batch; what an earlier one read may be gone. Any thread that has the
  * task. */

@@ -53,6 +53,7 @@ static enum sample_state make_again(struct task *task, uint32_t idx_sample) {
 enum sample_state whole_function(struct worker *worker, struct task *task) {
         enum own_state state = task->own.state;
         struct batch *batch = task->batch;
+        struct why why;
 
         task->own.state = OWN_NONE;
         if (!batch_is_wanted(batch))
@@ -61,10 +62,12 @@ enum sample_state whole_function(struct worker *worker, struct task *task) {
                 task->n_batch_tries = task->own.n_tries;
                 return make_again(task, 0);
         }
+        if (state != OWN_DONE)
+                desk_why(task, state, &why);
         if (state == OWN_FAILED)
-                failure_of_batch(task, &task->own.why, worker->counters);
+                failure_of_batch(task, &why, worker->counters);
         else if (state == OWN_ENDED)
-                batch_failed(batch, 0, EINVAL, &task->own.why);
+                batch_failed(batch, 0, EINVAL, &why);
         return SAMPLE_COLLATE;
 }
 

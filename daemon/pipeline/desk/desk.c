@@ -103,8 +103,6 @@ bool desk_put(struct desk *desk, struct task *task) {
         pthread_mutex_lock(&desk->lock);
         is_closed = desk->is_closed;
         has_ended = desk->ended.text[0] != '\0';
-        if (has_ended)
-                task->own.why = desk->ended;
         if (!is_closed && !has_ended) {
                 STAILQ_INSERT_TAIL(&desk->waiting, task, entry);
                 desk->n_waiting += task_n_samples(task);
@@ -124,13 +122,11 @@ static void desk_take_all(struct desk *desk, struct tasks *tasks) {
         desk->n_waiting = 0;
 }
 
-static void give_back_all(struct desk *desk, struct tasks *tasks, enum own_state state, const struct why *why) {
+static void give_back_all(struct desk *desk, struct tasks *tasks, enum own_state state) {
         struct task *task;
 
         while ((task = STAILQ_FIRST(tasks))) {
                 STAILQ_REMOVE_HEAD(tasks, entry);
-                if (why)
-                        task->own.why = *why;
                 desk_give_back(desk, task, state);
         }
 }
@@ -284,7 +280,7 @@ static uint32_t undeal(struct seat *seat, uint32_t n) {
 /* What has become of the task whose sample the process has answered. */
 static enum own_state outcome_of(struct desk *desk, struct task *task, uint32_t idx_sample, const char *error) {
         if (error)
-                why_set(&task->own.why, 0, "python(%s): %s", desk_function_of(desk, task), error);
+                why_set(desk_note(task), 0, "python(%s): %s", desk_function_of(desk, task), error);
         task->own.n_done = error ? idx_sample : idx_sample + 1;
         if (error)
                 return OWN_FAILED;
@@ -315,6 +311,26 @@ int desk_answer(struct seat *seat, uint64_t number, uint64_t took_ns, const char
         return 0;
 }
 
+struct why *desk_note(struct task *task) {
+        struct trouble *trouble = task_trouble(task);
+
+        return trouble ? &trouble->last : NULL;
+}
+
+void desk_why(const struct task *task, enum own_state state, struct why *ret_why) {
+        struct desk *desk = task->batch->stream->desk;
+
+        if (state == OWN_ENDED) {
+                pthread_mutex_lock(&desk->lock);
+                *ret_why = desk->ended;
+                pthread_mutex_unlock(&desk->lock);
+        } else if (task->trouble) {
+                *ret_why = task->trouble->last;
+        } else {
+                why_errno(ret_why, -ENOMEM, "python(%s)", desk_function_of(desk, task));
+        }
+}
+
 /* ---- the end --------------------------------------------------------------------------------------------------- */
 
 void desk_end_all(struct desk *desk, const struct why *why) {
@@ -324,7 +340,7 @@ void desk_end_all(struct desk *desk, const struct why *why) {
         desk->ended = *why;
         desk_take_all(desk, &tasks);
         pthread_mutex_unlock(&desk->lock);
-        give_back_all(desk, &tasks, OWN_ENDED, why);
+        give_back_all(desk, &tasks, OWN_ENDED);
 }
 
 void desk_give_up(struct desk *desk, const char *text) {
@@ -380,7 +396,7 @@ void desk_end_late(struct desk *desk) {
         desk_end_all(desk, &why);
         TAILQ_FOREACH(seat, &desk->seats, entry)
                 take_dealt(seat, &tasks);
-        give_back_all(desk, &tasks, OWN_ENDED, &why);
+        give_back_all(desk, &tasks, OWN_ENDED);
         desk_count_seats(desk);
 }
 
@@ -399,5 +415,5 @@ void desk_close(struct desk *desk) {
                 take_dealt(seat, &tasks);
         }
         desk->supervisor = NULL;
-        give_back_all(desk, &tasks, OWN_DONE, NULL); /* and are dropped: the rank has left */
+        give_back_all(desk, &tasks, OWN_DONE); /* and are dropped: the rank has left */
 }

@@ -136,6 +136,9 @@ uint32_t desk_run(const struct desk *desk);
  * is to be told that there is something to deal. */
 bool desk_put(struct desk *desk, struct task *task);
 
+/* Why the task came back as OWN_FAILED or OWN_ENDED. The worker that has it. */
+void desk_why(const struct task *task, enum own_state state, struct why *ret_why);
+
 /* ---- the main thread ------------------------------------------------------------------------------------------- */
 
 void desk_sit(struct desk *desk, struct seat *seat);

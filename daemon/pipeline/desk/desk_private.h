@@ -13,6 +13,9 @@ const char *desk_function(const struct desk *desk);
 /* The same, of those that the order of the task is for. */
 const char *desk_function_of(const struct desk *desk, const struct task *task);
 
+/* Where a sentence about the task is kept, for desk_why(). NULL: there is no memory for it. */
+struct why *desk_note(struct task *task);
+
 /* The task goes back to the worker threads. */
 void desk_give_back(struct desk *desk, struct task *task, enum own_state state);
 

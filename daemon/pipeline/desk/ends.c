@@ -9,6 +9,8 @@
 
 /* A process ended over it. */
 static void ends_blame(struct desk *desk, struct task *task, const char *text) {
+        struct why *note, how;
+
         if (task->is_copied) { /* the first for any sample of a run, which goes on one by one */
                 desk_give_back(desk, task, OWN_AGAIN);
                 return;
@@ -17,17 +19,19 @@ static void ends_blame(struct desk *desk, struct task *task, const char *text) {
                 desk_give_back(desk, task, OWN_AGAIN);
                 return;
         }
-        why_set(&task->own.why, 0, "python(%s): %u worker processes ended over it, the last: %s",
-                desk_function_of(desk, task), OWN_TRIES, text);
+        why_set(&how, 0, "python(%s): %u worker processes ended over it, the last: %s", desk_function_of(desk, task),
+                OWN_TRIES, text); /* which may be the note */
+        note = desk_note(task);
+        if (note)
+                *note = how;
         desk_give_back(desk, task, OWN_FAILED);
 }
 
 void desk_release(struct desk *desk, struct task *task, const char *text) {
-        struct why closed = task->own.why;
+        bool is_closed = task->own.is_closed && task->trouble;
 
-        task->own.why.text[0] = '\0';
         if (task->own.is_blamed && text)
-                ends_blame(desk, task, closed.text[0] ? closed.text : text);
+                ends_blame(desk, task, is_closed ? task->trouble->last.text : text);
         else
                 desk_give_back(desk, task, OWN_AGAIN);
 }
@@ -73,9 +77,9 @@ static void lose(struct desk *desk, const struct seat *seat, struct task *task, 
         task->own.worker = seat->worker;
         task->own.lost_ns = clock_now_ns();
         task->own.is_blamed = is_blamed;
-        task->own.why.text[0] = '\0';
-        if (seat->closed[0])
-                why_set(&task->own.why, 0, "the daemon closed its connection: %s", seat->closed);
+        task->own.is_closed = seat->closed[0] != '\0';
+        if (task->own.is_closed)
+                why_set(desk_note(task), 0, "the daemon closed its connection: %s", seat->closed);
         pthread_mutex_lock(&desk->lock);
         STAILQ_INSERT_TAIL(&desk->lost, task, entry);
         pthread_mutex_unlock(&desk->lock);
@@ -92,6 +96,7 @@ static void part_from(struct desk *desk, struct seat *seat, uint32_t n) {
                 return;
         }
         seat->dealt[n - 1]->own.is_blamed = true;
+        seat->dealt[n - 1]->own.is_closed = false;
         desk_release(desk, seat->dealt[n - 1], "it ended");
 }
 

@@ -1,7 +1,6 @@
 #include "daemon/pipeline/failure/failure.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/base/log.h"
@@ -132,13 +131,6 @@ static void failure_describe(const struct task *task, const char *text, struct w
                 why_set(ret_text, 0, "%s", bare);
 }
 
-/* Keeps what is known of the trouble with the sample. */
-static bool keep_trouble(struct task *task) {
-        if (!task->trouble)
-                task->trouble = calloc(1, sizeof(*task->trouble));
-        return task->trouble != NULL;
-}
-
 /* It is not known yet whether the sample or its file system is at fault, so nothing is decided here. */
 static enum sample_state park(struct task *task, uint64_t round, const struct why *named) {
         if (task->trouble->since_ns == 0)
@@ -152,7 +144,7 @@ enum sample_state failure_decide(struct worker *worker, struct task *task) {
         struct job *job = task->batch->stream->job;
         uint64_t sample, round;
         struct catalog_dataset *dataset = dataset_of(task, &sample);
-        int error = keep_trouble(task) ? worker->fault.error : -ENOMEM;
+        int error = task_trouble(task) ? worker->fault.error : -ENOMEM;
         struct why text, named;
 
         task->own.n_tries = 0;
