@@ -20,57 +20,65 @@ import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
+from torch_calls import picture_kinds, sure, torch_call
+
 SIDE, ROUNDS, BUDGET = 224, 7, 0.05  # seconds of one measurement
 OTHERS = ("pil", "tensor", "albumentations", "kornia")
 
-# Text of the step; torchvision's v2, Albumentations' and Kornia's class with its arguments, or None.
-STEPS = [
-    ("hflip(1)", "RandomHorizontalFlip(1)", "HorizontalFlip(p=1)", "RandomHorizontalFlip(p=1)"),
-    ("random_rotation(30)", "RandomRotation(30)", "Rotate(30, interpolation=0, p=1)", "RandomRotation(30, resample='nearest', p=1)"),
-    ("random_rotation(30, bilinear)", "RandomRotation(30, module.InterpolationMode.BILINEAR)", "Rotate(30, p=1)",
-     "RandomRotation(30, p=1)"),
-    ("random_affine(30, translate=0.1:0.1, scale=0.8:1.2, shear=10)", "RandomAffine(30, (0.1, 0.1), (0.8, 1.2), 10)",
-     "Affine(scale=(0.8, 1.2), translate_percent=0.1, rotate=(-30, 30), shear=10, interpolation=0, p=1)",
-     "RandomAffine(30, (0.1, 0.1), (0.8, 1.2), 10, resample='nearest', p=1)"),
-    ("random_perspective(p=1)", "RandomPerspective(p=1)", "Perspective(p=1)", "RandomPerspective(p=1)"),
-    ("elastic()", "ElasticTransform()", "ElasticTransform(50, 5, p=1)", "RandomElasticTransform((41, 41), (5, 5), (0.4, 0.4), p=1)"),
-    ("random_zoom_out(p=1)", "RandomZoomOut(p=1)", None, None),
-    ("rand_augment(2, 9)", "RandAugment(2, 9)", None, None),
-    ("timm_rand_augment(9, mstd=0.5, increasing=true)", None, None, None),
-    ("trivial_augment_wide()", "TrivialAugmentWide()", None, None),
-    ("auto_augment()", "AutoAugment()", None, None),
-    ("aug_mix()", "AugMix()", None, None),
-    ("color_jitter(brightness=0.4)", "ColorJitter(0.4)", "ColorJitter((0.6, 1.4), (1, 1), (1, 1), (0, 0), p=1)",
+# The same in Albumentations and in Kornia, by the class that a step is like; None: it has none.
+PEERS = {
+    "RandomHorizontalFlip": ("HorizontalFlip(p=1)", "RandomHorizontalFlip(p=1)"),
+    "RandomRotation": ("Rotate(15, interpolation=0, p=1)", "RandomRotation(15, resample='nearest', p=1)"),
+    "RandomAffine": ("Affine(scale=(0.9, 1.1), translate_percent=0.1, rotate=(-10, 10), interpolation=0, p=1)",
+                     "RandomAffine(10, (0.1, 0.1), (0.9, 1.1), resample='nearest', p=1)"),
+    "RandomPerspective": ("Perspective(p=1)", "RandomPerspective(p=1)"),
+    "ElasticTransform": ("ElasticTransform(50, 5, p=1)", "RandomElasticTransform((41, 41), (5, 5), (0.4, 0.4), p=1)"),
+    "ColorJitter": ("ColorJitter((0.6, 1.4), (0.6, 1.4), (0.6, 1.4), (0, 0), p=1)", "ColorJitter(0.4, 0.4, 0.4, 0, p=1)"),
+    "Grayscale": ("ToGray(p=1)", "RandomGrayscale(p=1)"),
+    "RandomInvert": ("InvertImg(p=1)", "RandomInvert(p=1)"),
+    "RandomPosterize": ("Posterize(4, p=1)", "RandomPosterize(4, p=1)"),
+    "RandomSolarize": ("Solarize((0.5, 0.5), p=1)", "RandomSolarize(0.1, 0.1, p=1)"),
+    "RandomAutocontrast": ("AutoContrast(p=1)", "RandomAutoContrast(p=1)"),
+    "RandomEqualize": ("Equalize(p=1)", "RandomEqualize(p=1)"),
+    "RandomAdjustSharpness": (None, "RandomSharpness((2, 2), p=1)"),
+    "GaussianBlur": ("GaussianBlur((23, 23), (0.1, 2), p=1)", "RandomGaussianBlur((23, 23), (0.1, 2), p=1)"),
+    "GaussianNoise": ("GaussNoise((0.1, 0.1), p=1)", "RandomGaussianNoise(0, 0.1, p=1)"),
+    "RandomErasing": ("Erasing(p=1)", "RandomErasing(p=1)"),
+    "RandomChannelPermutation": ("ChannelShuffle(p=1)", "RandomChannelShuffle(p=1)"),
+    "CLAHE": ("CLAHE(p=1)", "RandomClahe((1, 4), p=1)"),
+    "CoarseDropout": ("CoarseDropout(p=1)", None),
+    "JPEG": ("ImageCompression(quality_range=(50, 90), p=1)", "RandomJPEG((50, 90), p=1)"),
+    "MotionBlur": ("MotionBlur(p=1)", "RandomMotionBlur((3, 7), 180, 1, p=1)"),
+    "RandomBrightnessContrast": ("RandomBrightnessContrast(p=1)", None),
+}
+# Further texts of steps whose cost depends on what is asked of them.
+OTHER_TEXTS = (
+    ("random_rotation(30, bilinear)", "Rotate(30, p=1)", "RandomRotation(30, p=1)"),
+    ("color_jitter(brightness=0.4)", "ColorJitter((0.6, 1.4), (1, 1), (1, 1), (0, 0), p=1)",
      "ColorJitter(0.4, 0, 0, 0, p=1)"),
-    ("color_jitter(contrast=0.4)", "ColorJitter(0, 0.4)", "ColorJitter((1, 1), (0.6, 1.4), (1, 1), (0, 0), p=1)",
+    ("color_jitter(contrast=0.4)", "ColorJitter((1, 1), (0.6, 1.4), (1, 1), (0, 0), p=1)",
      "ColorJitter(0, 0.4, 0, 0, p=1)"),
-    ("color_jitter(saturation=0.4)", "ColorJitter(0, 0, 0.4)", "ColorJitter((1, 1), (1, 1), (0.6, 1.4), (0, 0), p=1)",
+    ("color_jitter(saturation=0.4)", "ColorJitter((1, 1), (1, 1), (0.6, 1.4), (0, 0), p=1)",
      "ColorJitter(0, 0, 0.4, 0, p=1)"),
-    ("color_jitter(hue=0.1)", "ColorJitter(0, 0, 0, 0.1)", "ColorJitter((1, 1), (1, 1), (1, 1), (-0.1, 0.1), p=1)",
+    ("color_jitter(hue=0.1)", "ColorJitter((1, 1), (1, 1), (1, 1), (-0.1, 0.1), p=1)",
      "ColorJitter(0, 0, 0, 0.1, p=1)"),
-    ("color_jitter(0.4, 0.4, 0.4, 0.1)", "ColorJitter(0.4, 0.4, 0.4, 0.1)",
-     "ColorJitter((0.6, 1.4), (0.6, 1.4), (0.6, 1.4), (-0.1, 0.1), p=1)", "ColorJitter(0.4, 0.4, 0.4, 0.1, p=1)"),
-    ("grayscale(3)", "Grayscale(3)", "ToGray(p=1)", "RandomGrayscale(p=1)"),
-    ("invert(1)", "RandomInvert(1)", "InvertImg(p=1)", "RandomInvert(p=1)"),
-    ("posterize(4, p=1)", "RandomPosterize(4, p=1)", "Posterize(4, p=1)", "RandomPosterize(4, p=1)"),
-    ("solarize(128, p=1)", "RandomSolarize(128, p=1)", "Solarize((0.5, 0.5), p=1)", "RandomSolarize(0.1, 0.1, p=1)"),
-    ("autocontrast(1)", "RandomAutocontrast(1)", "AutoContrast(p=1)", "RandomAutoContrast(p=1)"),
-    ("equalize(1)", "RandomEqualize(1)", "Equalize(p=1)", "RandomEqualize(p=1)"),
-    ("sharpness(2, p=1)", "RandomAdjustSharpness(2, p=1)", None, "RandomSharpness((2, 2), p=1)"),
-    ("gaussian_blur(23)", "GaussianBlur(23)", "GaussianBlur((23, 23), (0.1, 2), p=1)",
-     "RandomGaussianBlur((23, 23), (0.1, 2), p=1)"),
-    ("gaussian_blur(5)", "GaussianBlur(5)", "GaussianBlur((5, 5), (0.1, 2), p=1)",
+    ("gaussian_blur(5)", "GaussianBlur((5, 5), (0.1, 2), p=1)",
      "RandomGaussianBlur((5, 5), (0.1, 2), p=1)"),
-    ("gaussian_noise()", "GaussianNoise()", "GaussNoise((0.1, 0.1), p=1)", "RandomGaussianNoise(0, 0.1, p=1)"),
-    ("erasing(1)", "RandomErasing(1)", "Erasing(p=1)", "RandomErasing(p=1)"),
-    ("random_channel_permutation()", "RandomChannelPermutation()", "ChannelShuffle(p=1)", "RandomChannelShuffle(p=1)"),
-    ("random_photometric_distort(p=1)", "RandomPhotometricDistort(p=1)", None, None),
-    ("clahe(p=1)", None, "CLAHE(p=1)", "RandomClahe((1, 4), p=1)"),
-    ("coarse_dropout(p=1)", None, "CoarseDropout(p=1)", None),
-    ("jpeg(75)", "JPEG(75)", "ImageCompression(quality_range=(75, 75), p=1)", "RandomJPEG((75, 75), p=1)"),
-    ("motion_blur(p=1)", None, "MotionBlur(p=1)", "RandomMotionBlur((3, 7), 180, 1, p=1)"),
-    ("random_brightness_contrast(p=1)", None, "RandomBrightnessContrast(p=1)", None),
-]
+)
+# What step_time cannot give the part of a file that they read, or what they need beside pixels.
+NOT_MEASURED = {"raw", "random_crop", "random_resized_crop", "random_iou_crop"}
+
+
+def steps(build):
+    """Text of the step; torchvision's v2, Albumentations' and Kornia's class with its arguments, or None."""
+    kinds = picture_kinds(build)
+    for kind in kinds:
+        if kind["name"] not in NOT_MEASURED and "[" not in kind["example"]:
+            text = sure(kind)
+            yield (text, torch_call(text, kinds), *PEERS.get(kind.get("like", "").rpartition(".")[2], (None, None)))
+    for text, *others in OTHER_TEXTS:
+        yield (text, torch_call(text, kinds), *others)
 
 
 def picture_bytes():
@@ -110,7 +118,7 @@ class Others:
         if not module or not text:
             return None
         try:
-            return eval(f"module.{text}", {"module": module})  # pylint: disable=eval-used  (the texts above)
+            return eval(f"module.{text.removeprefix('module.')}", {"module": module})  # pylint: disable=eval-used  (the texts above)
         except (AttributeError, TypeError, ValueError):
             return None     # another version of it has no such class
 
@@ -155,7 +163,7 @@ def measured(build, rounds=ROUNDS):
         file.flush()
         with subprocess.Popen([os.path.join(build, "bench", "step_time"), str(SIDE), str(SIDE), file.name],
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-            for text, *names in STEPS:
+            for text, *names in steps(build):
                 functions = {name: function for name, function in others.functions(*names).items()
                              if function and works(function)}
                 times = {name: [] for name in ("", *functions)}

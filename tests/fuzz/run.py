@@ -45,10 +45,13 @@ FAMILIES = {"recipe": ("pictures", "sounds", "collations"), "sampler": ("sampler
 
 
 def words_of(families):
-    """The names of kinds, of their classes and arguments, and choices."""
+    """The names of kinds, of their classes and arguments, examples, and choices."""
     printed = subprocess.run([os.path.join(BUILD, "tools", "print_kinds")], env=environment(), check=True, stdout=subprocess.PIPE)
     for kind in (kind for family in json.loads(printed.stdout) if family["family"] in families for kind in family["kinds"]):
-        yield from (name + "(" for name in [kind["name"]] + kind.get("classes", []))
+        class_name = re.findall(r"\.(\w+)$", kind.get("like", ""))
+        yield from (name + "(" for name in [kind["name"]] + kind.get("classes", []) + class_name)
+        if len(kind["example"]) <= 60:      # libFuzzer's words have at most 64 bytes
+            yield kind["example"]
         for argument in kind["arguments"]:
             yield from (argument[key] + "=" for key in ("name", "other_name") if key in argument)
             yield from argument.get("choices", [])

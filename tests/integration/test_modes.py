@@ -373,7 +373,6 @@ def _(box):
             n = compare(daemon, folder, mode, f"sharpness({factor}, p=1)", lambda p: ImageEnhance.Sharpness(p).enhance(factor))
             equal(n, 26, "pictures")
     for steps, function in (("invert(1)", ImageOps.invert), ("posterize(3, p=1)", lambda p: ImageOps.posterize(p, 3)),
-                            ("solarize(99.5, p=1)", lambda p: ImageOps.solarize(p, 99.5)),
                             ("autocontrast(1)", ImageOps.autocontrast), ("equalize(1)", ImageOps.equalize)):
         equal(compare(daemon, folder, "L", steps, function), 26, "pictures")
 

@@ -4,7 +4,6 @@ pictures through the daemon's code alone, and some through a daemon."""
 import functools
 import hashlib
 import io
-import json
 import os
 import random
 import struct
@@ -14,6 +13,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from harness import BUILD, IS_SANITIZED, Skip, case, equal, main, photos, png, samples_of, write
 from pillow_resize import begins_with_columns
+from torch_calls import picture_kinds
 
 PART = 10 if IS_SANITIZED else 1  # what is drawn at random is drawn so many times less often
 FILTERS = ("box", "bilinear", "hamming", "bicubic", "lanczos")
@@ -138,8 +138,7 @@ def known_steps():
     """What is drawn of: each step of which the support module has a function, some more often; and the kinds of all steps."""
     from replay import STEPS
     names = sorted(set(STEPS) - {"rand_augment", "trivial_augment_wide", "auto_augment"})  # below, in draw_policy()
-    done = subprocess.run([os.path.join(BUILD, "tools", "print_kinds")], check=True, stdout=subprocess.PIPE)
-    kinds = next(family["kinds"] for family in json.loads(done.stdout) if family["family"] == "pictures")
+    kinds = picture_kinds(BUILD)
     return names + ["resize", "random_crop", "color_jitter", "color_jitter"], {kind["name"]: kind for kind in kinds}
 
 

@@ -17,8 +17,9 @@ from unittest import mock
 
 import numpy
 import torch
-from harness import philox
+from harness import BUILD, philox
 from pillow_resize import rows_first
+from torch_calls import picture_kinds
 from PIL import Image
 from torchvision import transforms
 from torchvision.transforms import InterpolationMode, functional
@@ -137,14 +138,6 @@ def random_resize(picture, draws, min_size, max_size, interpolation="bilinear"):
     return functional.resize(picture, [min_size + draws.below(max_size - min_size)], InterpolationMode(interpolation))
 
 
-def hflip(picture, draws, p=0.5):
-    return functional.hflip(picture) if draws.f32() < numpy.float32(p) else picture
-
-
-def vflip(picture, draws, p=0.5):
-    return functional.vflip(picture) if draws.f32() < numpy.float32(p) else picture
-
-
 def color_jitter(picture, draws, **ranges):
     """ColorJitter itself, but that its permutation and factors come from us."""
     jitter = transforms.ColorJitter(**ranges)
@@ -174,24 +167,10 @@ def happens(draws, p):
     return draws.f32() < numpy.float32(p)
 
 
-def invert(picture, draws, p=0.5):
-    return functional.invert(picture) if happens(draws, p) else picture
-
-
-def posterize(picture, draws, bits, p=0.5):
-    return functional.posterize(picture, bits) if happens(draws, p) else picture
-
-
-def solarize(picture, draws, threshold, p=0.5):
-    return functional.solarize(picture, threshold) if happens(draws, p) else picture
-
-
-def autocontrast(picture, draws, p=0.5):
-    return functional.autocontrast(picture) if happens(draws, p) else picture
-
-
-def equalize(picture, draws, p=0.5):
-    return functional.equalize(picture) if happens(draws, p) else picture
+def with_chance(function):
+    def step(picture, draws, *arguments, p=0.5, **others):
+        return function(picture, *arguments, **others) if happens(draws, p) else picture
+    return step
 
 
 def sharpness(picture, draws, factor, p=0.5):
@@ -517,9 +496,11 @@ def aug_mix(picture, draws, **arguments):
 
 STEPS = {function.__name__: function for function in (
     random_resized_crop, resize, center_crop, random_crop, pad, random_zoom_out, scale_jitter, random_shortest_size,
-    random_resize, hflip, vflip, color_jitter, grayscale, random_grayscale, invert, posterize, solarize, autocontrast, equalize,
-    sharpness, random_rotation, random_affine, random_perspective, random_channel_permutation,
+    random_resize, color_jitter, grayscale, random_grayscale, sharpness, random_rotation, random_affine, random_perspective, random_channel_permutation,
     random_photometric_distort, erasing, rand_augment, trivial_augment_wide, auto_augment, coarse_dropout)}
+# Those that do a function of torchvision of their own name where their probability, the last argument, says so.
+STEPS.update((kind["name"], with_chance(getattr(functional, kind["name"]))) for kind in picture_kinds(BUILD)
+             if hasattr(functional, kind["name"]) and kind["arguments"][-1]["name"] == "p")
 
 
 # ---- groups of steps: (steps that run, in their sequence) of (inside, draws, arguments) --------------------------------

@@ -13,6 +13,15 @@ def picture_kinds(build):
     return next(family["kinds"] for family in json.loads(done.stdout) if family["family"] == "pictures")
 
 
+def sure(kind):
+    """Its example, done to each picture."""
+    example, names = kind["example"], [argument["name"] for argument in kind["arguments"]]
+    if "p" not in names:
+        return example
+    values = [value for value in example.partition("(")[2].rstrip(")").split(", ") if value and not value.startswith("p=")]
+    return f"{kind['name']}({', '.join(['1'] if names[0] == 'p' else values + ['p=1'])})"
+
+
 def torch_call(text, kinds, module=TORCHVISION):
     """The same as module.CLASS(...). None: some step of it is not the module's."""
     likes = {kind["name"]: kind.get("like", "").rpartition(".") for kind in kinds}
@@ -22,4 +31,5 @@ def torch_call(text, kinds, module=TORCHVISION):
     text = text if text.endswith(")") else text + "()"
     text = re.sub(r"\(([a-z]\w+)\)", "()", text)   # a word of an enumeration, which is the default
     text = re.sub(r"([a-z_]\w*)\(", lambda name: f"module.{likes[name[1]][2]}(", text)
+    text = re.sub(r"\b(nearest|bilinear|bicubic)\b", lambda name: f"module.InterpolationMode.{name[0].upper()}", text)
     return re.sub(r"-?[\d.]+(:-?[\d.]+)+", lambda numbers: f"({numbers[0].replace(':', ', ')})", text)

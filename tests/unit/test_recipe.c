@@ -1,6 +1,7 @@
 /* unit/test_recipe.c: what a pipeline's text may say, what it is told where it is wrong, and what it does to pixels. */
 #include "daemon/augment/crop.h"
 #include "daemon/augment/recipe.h"
+#include "daemon/augment/step.h"
 #include "daemon/base/half.h"
 #include "proto/order/philox.h"
 #include "tests/support/pixels.h"
@@ -9,6 +10,7 @@
 
 #include <check.h>
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,8 +74,6 @@ START_TEST(a_text_has_one_normal_spelling) {
                 { "random_grayscale random_grayscale(1)", "random_grayscale(0.1) random_grayscale(1)" },
                 { "grayscale grayscale(3)", "grayscale(1) grayscale(3)" },
                 { "invert autocontrast() equalize(0.25)", "invert(0.5) autocontrast(0.5) equalize(0.25)" },
-                { "posterize(4) posterize(bits=0, p=1)", "posterize(4, p=0.5) posterize(0, p=1)" },
-                { "solarize(256) solarize(99.5, 0)", "solarize(256, p=0.5) solarize(99.5, p=0)" },
                 { "sharpness(2) sharpness(p=1, factor=0)", "sharpness(2, p=0.5) sharpness(0, p=1)" },
                 { "decode(mode=LA) sharpness(1)", "decode(mode=LA) sharpness(1, p=0.5)" },
                 { "random_rotation(15) random_rotation(90:180, bicubic, true, 3:-4.5, 1:2:3)",
@@ -88,13 +88,8 @@ START_TEST(a_text_has_one_normal_spelling) {
                 { "timm_rand_augment(9, mstd=0.5, increasing=true, fill=1:2:3)",
                   "timm_rand_augment(9, num_layers=2, p=0.5, mstd=0.5, mmax=10, increasing=true, interpolation=random, "
                   "fill=1:2:3)" },
-                { "elastic ElasticTransform(alpha=(3, 40), sigma=2, interpolation=nearest, fill=9)",
-                  "elastic(50, sigma=5, interpolation=bilinear, fill=0) "
-                  "elastic(3:40, sigma=2, interpolation=nearest, fill=9)" },
                 { "gaussian_blur(3) GaussianBlur(kernel_size=(5, 9), sigma=1.5)",
                   "gaussian_blur(3, sigma=0.1:2) gaussian_blur(5:9, sigma=1.5)" },
-                { "gaussian_noise v2.GaussianNoise(0.5, clip=False)",
-                  "gaussian_noise(0, sigma=0.1, clip=true) gaussian_noise(0.5, sigma=0.1, clip=false)" },
                 { "random_channel_permutation RandomChannelPermutation()",
                   "random_channel_permutation() random_channel_permutation()" },
                 { "RandomPhotometricDistort(hue=(-0.5, -0.1), p=1)",
@@ -103,8 +98,6 @@ START_TEST(a_text_has_one_normal_spelling) {
                   "erasing(0.5, scale=0.02:0.33, ratio=0.3:3.3, value=0) "
                   "erasing(1, scale=0.02:0.33, ratio=0.3:3.3, value=random) "
                   "erasing(0.5, scale=0.02:0.33, ratio=0.3:3.3, value=1:2:3)" },
-                { "clahe CLAHE(clip_limit=(1, 4), tile_grid_size=(8, 4), p=1)",
-                  "clahe(4, tile_grid_size=8, p=0.5) clahe(1:4, tile_grid_size=8:4, p=1)" },
                 { "MotionBlur(5) motion_blur(blur_limit=(3, 9), allow_shifted=False, p=1)",
                   "motion_blur(5, allow_shifted=true, angle_range=0:360, direction_range=-1:1, p=0.5) "
                   "motion_blur(3:9, allow_shifted=false, angle_range=0:360, direction_range=-1:1, p=1)" },
@@ -168,10 +161,6 @@ START_TEST(a_text_has_one_normal_spelling) {
                   "random_resized_crop(8, scale=0.08:1, ratio=0.75:1.3333333333333333, interpolation=bilinear) hflip(0.3) "
                   "color_jitter(1:1, contrast=1:1, saturation=1:1, hue=0:0) to(float32) layout(nchw) "
                   "normalize(0.5:0.4:0.3, std=1:2:3)" },
-                { "RandomInvert(p=0.3), v2.RandomPosterize(4), T.RandomSolarize(threshold=192.0), RandomAutocontrast(), "
-                  "RandomEqualize(), RandomAdjustSharpness(sharpness_factor=2, p=0.1)",
-                  "invert(0.3) posterize(4, p=0.5) solarize(192, p=0.5) autocontrast(0.5) equalize(0.5) "
-                  "sharpness(2, p=0.1)" },
                 { "Resize(3) CenterCrop(2) RandomVerticalFlip RandomGrayscale PILToTensor",
                   "resize(3, interpolation=bilinear) center_crop(2) vflip(0.5) random_grayscale(0.1) layout(nchw)" },
         };
@@ -329,26 +318,13 @@ static const struct {
         { "decode(mode=I;16) random_resize(8, 9)", "column 19: random_resize: numbers of 16 bits" },
         { "random_iou_crop(0.5, 0.4)", "column 1: random_iou_crop: min_scale 0.5 is above max_scale 0.4" },
         { "random_iou_crop(min_aspect_ratio=3)", "column 1: random_iou_crop: min_aspect_ratio 3 is above" },
-        { "random_iou_crop(trials=0)", "column 24: trials: \"0\"" },
         { "five_crop", "column 1: five_crop needs its size, as in five_crop(224)" },
         { "random_apply([five_crop(8)])",
           "column 15: \"five_crop\" makes 5 pictures of each sample, so it cannot be in" },
         { "ten_crop(8) five_crop(8)", "column 13: \"five_crop\" after \"ten_crop\": only one step of a part" },
-        { "random_grayscale(nan)", "column 18: p: \"nan\"" },
-        { "invert(1.5)", "column 8: p: \"1.5\" is not allowed; expected a number from 0 to 1" },
-        { "posterize", "column 1: posterize needs its bits, as in posterize(4)" },
-        { "posterize(9)", "column 11: bits: \"9\" is not allowed; expected N, whole numbers from 0 to 8" },
-        { "posterize(-1)", "column 11: bits: \"-1\"" },
         { "posterize(2.5)", "column 11: bits: \"2.5\"" },
         { "posterize(2:3)", "column 11: bits: \"2:3\"" },
-        { "posterize(2, -0.1)", "column 14: p: \"-0.1\"" },
-        { "solarize", "column 1: solarize needs its threshold, as in solarize(128)" },
-        { "solarize(256.5)", "column 10: threshold: \"256.5\" is not allowed; expected a number from 0 to 256" },
-        { "hflip solarize(-1)", "column 16: threshold: \"-1\"" },
-        { "solarize(1, p=2)", "column 15: p: \"2\"" },
-        { "autocontrast(nan)", "column 14: p: \"nan\"" },
         { "autocontrast(cutoff=1)", "column 14: autocontrast has no argument \"cutoff\"; it has p" },
-        { "equalize(2)", "column 10: p: \"2\"" },
         { "random_rotation", "column 1: random_rotation needs its degrees, as in random_rotation(15)" },
         { "random_rotation(361)",
           "column 17: degrees: \"361\" is not allowed; expected a number from 0 to 360, or FROM" },
@@ -373,25 +349,11 @@ static const struct {
         { "random_affine(9, shear=90)",
           "column 24: shear: \"90\" is not allowed; expected N, FROM:TO or FROM:TO:FROM" },
         { "random_affine(9, shear=1:2:3)", "column 24: shear: \"1:2:3\"" },
-        { "timm_rand_augment(-1)", "column 19: magnitude: \"-1\"" },
-        { "timm_rand_augment(num_layers=5)", "num_layers: \"5\"" },
-        { "timm_rand_augment(p=2)", "p: \"2\"" },
         { "timm_rand_augment(interpolation=box)", "interpolation: \"box\" is not allowed; expected nearest" },
         { "decode(mode=RGBA) timm_rand_augment", "timm_rand_augment: is not for pictures" },
-        { "elastic(-1)", "column 9: alpha: \"-1\"" },
-        { "elastic(sigma=0)", "column 15: sigma: \"0\"" },
-        { "elastic(interpolation=bicubic)", "interpolation: \"bicubic\" is not allowed" },
-        { "decode(mode=RGBA) elastic", "column 19: elastic: is not for pictures" },
-        { "random_perspective(1.1)", "column 20: distortion_scale: \"1.1\"" },
         { "decode(mode=I;16) random_perspective", "column 19: random_perspective: numbers of 16 bits are not mixed" },
-        { "rand_augment(5)", "column 14: num_ops: \"5\" is not allowed; expected N, whole numbers from 0 to 4" },
         { "rand_augment(2, 9.5)", "column 17: magnitude: \"9.5\"" },
         { "rand_augment(2, 31)", "rand_augment: magnitude is 31; expected less than num_magnitude_bins, which is 31" },
-        { "trivial_augment_wide(1)", "column 22: num_magnitude_bins: \"1\"" },
-        { "aug_mix(0)", "column 9: severity: \"0\" is not allowed; expected N, whole numbers from 1 to 10" },
-        { "aug_mix(mixture_width=17)", "mixture_width: \"17\"" },
-        { "aug_mix(chain_depth=-2)", "chain_depth: \"-2\"" },
-        { "aug_mix(alpha=0)", "alpha: \"0\"" },
         { "aug_mix(all_ops=2)", "all_ops: \"2\"" },
         { "aug_mix(interpolation=bicubic)", "interpolation: \"bicubic\" is not allowed; expected nearest or bilinear" },
         { "decode(mode=RGBA) aug_mix", "column 19: aug_mix: is not for pictures" },
@@ -401,16 +363,10 @@ static const struct {
         { "decode(mode=RGBA) rand_augment",
           "column 19: rand_augment: is not for pictures that are decoded with mode=RGBA; expected mode=RGB or L" },
         { "sharpness", "column 1: sharpness needs its factor, as in sharpness(2)" },
-        { "sharpness(-0.1)", "column 11: factor: \"-0.1\" is not allowed; expected a number from 0 to 1000" },
-        { "sharpness(1, 1.1)", "column 14: p: \"1.1\"" },
         { "sharpness(1, factor=1)", "column 21: factor of sharpness is given twice" },
         { "to(float32) equalize", "column 13: \"equalize\" after \"to\", which sets the form" },
         { "decode(mode=RGBA) invert",
           "column 19: invert: is not for pictures that are decoded with mode=RGBA; expected" },
-        { "decode(mode=LA) posterize(1)", "column 17: posterize: is not for pictures" },
-        { "decode(mode=P) solarize(1)", "column 16: solarize: is not for pictures" },
-        { "decode(mode=I;16) autocontrast", "column 19: autocontrast: is not for pictures" },
-        { "decode(mode=P) equalize", "column 16: equalize: is not for pictures that are decoded with mode=P" },
         { "decode(mode=I;16) sharpness(2)", "column 19: sharpness: is not for pictures" },
         { "gaussian_blur", "column 1: gaussian_blur needs its kernel_size, as in gaussian_blur(23, sigma=0.1:2)" },
         { "gaussian_blur(4)",
@@ -422,44 +378,26 @@ static const struct {
         { "gaussian_blur(3:3:3)", "column 15: kernel_size: \"3:3:3\"" },
         { "gaussian_blur(3, 0)", "column 18: sigma: \"0\" is not allowed; expected N or FROM:TO, numbers from 0.001" },
         { "gaussian_blur(3, sigma=2:1)", "column 24: sigma: \"2:1\"" },
-        { "decode(mode=RGBA) gaussian_blur(3)", "column 19: gaussian_blur: is not for pictures" },
-        { "gaussian_noise(2)", "column 16: mean: \"2\"" },
-        { "gaussian_noise(sigma=-1)", "column 22: sigma: \"-1\"" },
-        { "gaussian_noise(clip=maybe)", "column 21: clip: \"maybe\" is not allowed; expected true or false" },
-        { "decode(mode=P) gaussian_noise", "column 16: gaussian_noise: is not for pictures" },
         { "random_channel_permutation(1)", "column 28: \"1\"; expected \")\": it has no arguments" },
         { "decode(mode=LA) random_channel_permutation", "column 17: random_channel_permutation: is not for pictures" },
         { "random_photometric_distort(0.5)", "column 28: brightness: \"0.5\" is not allowed; expected FROM:TO" },
         { "random_photometric_distort(hue=-0.6:0)", "column 32: hue: \"-0.6:0\"" },
         { "random_photometric_distort(contrast=1:0.5)", "column 37: contrast: \"1:0.5\"" },
-        { "random_photometric_distort(p=2)", "column 30: p: \"2\"" },
         { "decode(mode=I;16) random_photometric_distort",
           "column 19: random_photometric_distort: is not for pictures" },
-        { "clahe(0.5)",
-          "column 7: clip_limit: \"0.5\" is not allowed; expected TO or FROM:TO, numbers from 1 to 10000" },
-        { "clahe(tile_grid_size=65)", "column 22: tile_grid_size: \"65\"" },
-        { "decode(mode=RGBA) clahe", "column 19: clahe: is not for pictures" },
-        { "motion_blur(2)", "column 13: blur_limit: \"2\"" },
         { "motion_blur(7:3)", "column 13: blur_limit: \"7:3\"" },
         { "motion_blur(angle_range=0:361)", "column 25: angle_range: \"0:361\"" },
         { "motion_blur(direction_range=-2)", "column 29: direction_range: \"-2\"" },
-        { "decode(mode=P) motion_blur", "column 16: motion_blur: is not for pictures" },
-        { "coarse_dropout(0)", "column 16: num_holes: \"0\"" },
         { "coarse_dropout(hole_height=0.5:2)",
           "column 1: coarse_dropout: hole_height goes up to 2 and hole_width to 0.2; expected shares below 1 in both, or "
           "pixels in both" },
         { "coarse_dropout(fill=noise)", "column 21: fill: \"noise\"" },
         { "decode(mode=L) coarse_dropout(fill=1:2:3)",
           "column 16: coarse_dropout: fill is a colour, but mode=L leaves one channel" },
-        { "decode(mode=I;16) coarse_dropout", "column 19: coarse_dropout: is not for pictures" },
         { "jpeg", "column 1: jpeg needs its quality, as in jpeg(50:90)" },
-        { "jpeg(0)", "column 6: quality: \"0\"" },
         { "jpeg(90:50)", "column 6: quality: \"90:50\"" },
-        { "decode(mode=LA) jpeg(50)", "column 17: jpeg: is not for pictures" },
         { "random_brightness_contrast(1.5)", "column 28: brightness_limit: \"1.5\"" },
         { "random_brightness_contrast(contrast_limit=-2:0)", "column 43: contrast_limit: \"-2:0\"" },
-        { "decode(mode=P) random_brightness_contrast", "column 16: random_brightness_contrast: is not for pictures" },
-        { "erasing(1.1)", "column 9: p: \"1.1\"" },
         { "erasing(scale=0.5:0.4)", "column 15: scale: \"0.5:0.4\"" },
         { "erasing(ratio=0:1)", "column 15: ratio: \"0:1\"" },
         { "erasing(value=noise)",
@@ -557,6 +495,78 @@ START_TEST(a_mistake_is_told_with_its_column_and_what_was_expected) {
 }
 END_TEST
 
+/* ---- what all kinds have in common ----------------------------------------------------------------------------- */
+
+START_TEST(a_class_is_read_as_its_step) {
+        const struct kind *kind = picture_steps.kinds[_i];
+        struct recipe *meant = parse(kind->example);
+        char names[128], text[256];
+
+        snprintf(names, sizeof(names), "%s", kind->other_names ? kind->other_names : "");
+        for (char *rest = NULL, *name = strtok_r(names, " ", &rest); name; name = strtok_r(NULL, " ", &rest)) {
+                struct recipe *recipe;
+
+                snprintf(text, sizeof(text), "v2.%s%s", name, kind->example + strlen(kind->name));
+                recipe = parse(text);
+                ck_assert_str_eq(recipe_text(recipe), recipe_text(meant));
+                recipe_free(recipe);
+        }
+        recipe_free(meant);
+}
+END_TEST
+
+/* NAME(KEY=NUMBER), or with as many numbers as the argument has at least, refused at the column of the value. */
+static void refuse_number(const struct kind *kind, const struct argument *argument, double number) {
+        struct recipe *recipe = NULL;
+        struct why why = {};
+        char value[256], text[512], expected[512];
+        int n = snprintf(value, sizeof(value), "%.10g", number);
+
+        for (uint32_t i = 1; argument->counts && !(argument->counts >> i & 1); i++)
+                n += snprintf(value + n, sizeof(value) - (size_t)n, ":%.10g", number);
+        snprintf(text, sizeof(text), "%s(%s=%s)", kind->name, argument->name, value);
+        snprintf(expected, sizeof(expected), "pipeline, column %zu: %s: \"%s\" is not allowed; expected ",
+                 strlen(kind->name) + strlen(argument->name) + 3, argument->name, value);
+        ck_assert_msg(recipe_parse(text, &recipe, &why) == -EINVAL, "%s", text);
+        ck_assert_msg(strncmp(why.text, expected, strlen(expected)) == 0, "%s: %s", text, why.text);
+}
+
+START_TEST(numbers_beyond_their_bounds_are_refused_with_what_is_allowed) {
+        const struct kind *kind = picture_steps.kinds[_i];
+
+        for (uint32_t i = 0; i < kind_n_arguments(kind); i++) {
+                const struct argument *argument = &kind->arguments[i];
+
+                if (argument->type != ARGUMENT_WHOLE && argument->type != ARGUMENT_NUMBER &&
+                    argument->type != ARGUMENT_LIST)
+                        continue;
+                refuse_number(kind, argument, argument->minimum - 1);
+                refuse_number(kind, argument, argument->maximum + 1);
+                refuse_number(kind, argument, NAN);
+        }
+}
+END_TEST
+
+START_TEST(a_step_that_changes_levels_is_for_colours_and_grey) {
+        static const char *const modes[] = { "RGBA", "LA", "P", "I;16" };
+        const struct kind *kind = picture_steps.kinds[_i];
+        char text[256], expected[128];
+
+        if (((const struct step_type *)kind)->convert != levels_check)
+                return;
+        for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+                struct recipe *recipe = NULL;
+                struct why why = {};
+
+                snprintf(text, sizeof(text), "decode(mode=%s) %s", modes[i], kind->example);
+                snprintf(expected, sizeof(expected), "%s: is not for pictures that are decoded with mode=%s",
+                         kind->name, modes[i]);
+                ck_assert_int_eq(recipe_parse(text, &recipe, &why), -EINVAL);
+                ck_assert_msg(strstr(why.text, expected), "%s: %s", text, why.text);
+        }
+}
+END_TEST
+
 START_TEST(a_text_that_is_too_long_is_refused_with_the_limit) {
         char text[2 * DLP_PIPELINE_MAX];
         struct recipe *recipe = NULL;
@@ -612,7 +622,7 @@ START_TEST(the_output_size_is_known_unless_it_depends_on_the_picture) {
                 { "random_crop(32:40, padding=4)", 32, 40 },
                 { "pad(4)", 0, 0 },
                 { "resize(10:20) pad(1:2:3:4) vflip", 16, 24 },
-                { "resize(10:20) random_rotation(9) random_affine(9) random_perspective elastic", 10, 20 },
+                { "resize(10:20) random_rotation(9) random_affine(9) random_perspective", 10, 20 },
                 { "resize(10:20) random_rotation(9, expand=true)", 0, 0 },
                 { "resize(10:20) random_rotation(9, expand=true) center_crop(7)", 7, 7 },
                 { "center_crop(8) random_zoom_out", 0, 0 },
@@ -747,7 +757,7 @@ START_TEST(a_picture_taken_as_it_is_needs_no_copy_and_anything_else_does) {
                 { "random_crop(100:200) pad(0)", true },
                 { "color_jitter random_grayscale(0)", true },
                 { "random_grayscale(1)", false },
-                { "invert(0) posterize(0, p=0) solarize(0, p=0) autocontrast(0) equalize(0) sharpness(0, p=0)", true },
+                { "invert(0) posterize(0, p=0) autocontrast(0) equalize(0) sharpness(0, p=0)", true },
                 { "invert(1)", false },
                 { "erasing(0)", true },
                 { "erasing(1)", false },
@@ -808,7 +818,7 @@ START_TEST(only_what_must_begins_a_stage) {
                 { "color_jitter(contrast=0.4) hflip(1) center_crop(100:200)", 1, 1 },
                 { "color_jitter(contrast=0.4) center_crop(50)", 2, 1 }, /* the mean is that of more than is kept */
                 { "color_jitter(0.4) pad(4)", 2, 1 },                   /* the border keeps its colour */
-                { "invert(1) posterize(1, p=1) solarize(1, p=1) center_crop(50) vflip(1)", 1, 3 },
+                { "invert(1) posterize(1, p=1) center_crop(50) vflip(1)", 1, 2 },
                 { "autocontrast(1) equalize(1) sharpness(2, p=1) hflip(1) vflip(1)", 1, 3 },
                 { "autocontrast(1) center_crop(50)", 2, 1 },
                 { "equalize(1) center_crop(50)", 2, 1 },
@@ -1195,7 +1205,6 @@ START_TEST(a_pipeline_equals_its_steps_one_by_one) {
                 "random_grayscale(1)",
                 "invert(1)",
                 "posterize(3, p=1)",
-                "solarize(40, p=1)",
                 "autocontrast(1)",
                 "equalize(1)",
                 "sharpness(2.5, p=1)",
@@ -1430,12 +1439,17 @@ int main(void) {
         Suite *suite = suite_create("recipe");
         TCase *tcase = tcase_create("recipe"), *large = tcase_create("large");
         SRunner *runner;
-        int n_failed;
+        int n_failed, n_kinds = 0;
 
+        while (picture_steps.kinds[n_kinds])
+                n_kinds++;
         tcase_set_timeout(tcase, 60);
         tcase_add_test(tcase, a_text_has_one_normal_spelling);
         tcase_add_loop_test(tcase, a_mistake_is_told_with_its_column_and_what_was_expected, 0,
                             (int)(sizeof(MISTAKES) / sizeof(MISTAKES[0])));
+        tcase_add_loop_test(tcase, a_class_is_read_as_its_step, 0, n_kinds);
+        tcase_add_loop_test(tcase, numbers_beyond_their_bounds_are_refused_with_what_is_allowed, 0, n_kinds);
+        tcase_add_loop_test(tcase, a_step_that_changes_levels_is_for_colours_and_grey, 0, n_kinds);
         tcase_add_test(tcase, a_text_that_is_too_long_is_refused_with_the_limit);
         tcase_add_test(tcase, the_longest_pipeline_fits_and_one_step_more_is_refused);
         tcase_add_test(tcase, the_output_size_is_known_unless_it_depends_on_the_picture);
