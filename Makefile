@@ -276,7 +276,7 @@ $(O)/obj/client/examples/%.o: CPPFLAGS += -Iclient/include
 
 # What runs once for each pixel, sample or token earns -O3; the numbers stay exact.
 $(O)/obj/daemon/augment/resize%.o: CFLAGS_release += -O3
-$(O)/obj/daemon/augment/operation%.o: CFLAGS_release += -O3
+$(O)/obj/daemon/augment/operation%.o $(O)/obj/daemon/augment/steps/pixels/%.o: CFLAGS_release += -O3
 $(O)/obj/daemon/augment/conversion.o: CFLAGS_release += -O3
 $(O)/obj/daemon/decode/jpeg/%.o: CFLAGS_release += -O3
 $(O)/obj/daemon/decode/flac/%.o: CFLAGS_release += -O3

@@ -67,12 +67,13 @@ void motions_perspective(struct motions *motions, const float matrix[8], uint32_
                 motions_add(motions, &motion);
 }
 
-void motions_elastic(struct motions *motions, const struct elastic *elastic, uint32_t width, uint32_t height) {
+void motions_displace(struct motions *motions, const struct displacement *displacement, uint32_t width,
+                      uint32_t height) {
         if (motions)
-                motions_add(motions, &(struct motion){ .kind = MOTION_ELASTIC,
+                motions_add(motions, &(struct motion){ .kind = MOTION_DISPLACE,
                                                        .width = (float)width,
                                                        .height = (float)height,
-                                                       .elastic = *elastic });
+                                                       .displacement = *displacement });
 }
 
 void motions_within(struct motions *motions, float left, float top, float right, float bottom) {
@@ -130,10 +131,10 @@ static void move_point(const struct motion *motion, float *x, float *y) {
 }
 
 /* torchvision takes the pixel to the right and below of a box's corner, and that in which a point is. */
-static void move_elastic(const struct motion *motion, bool is_corner, float *x, float *y) {
+static void move_displaced(const struct motion *motion, bool is_corner, float *x, float *y) {
         *x = is_corner ? ceilf(*x) : *x;
         *y = is_corner ? ceilf(*y) : *y;
-        elastic_move(&motion->elastic, (uint32_t)motion->width, (uint32_t)motion->height, x, y);
+        displace_point(&motion->displacement, (uint32_t)motion->width, (uint32_t)motion->height, x, y);
 }
 
 static float motions_less(float a, float b) {
@@ -145,8 +146,8 @@ static void warp_box(const struct motion *motion, float *box) {
         float xs[] = { box[0], box[2], box[2], box[0] }, ys[] = { box[1], box[1], box[3], box[3] };
 
         for (unsigned i = 0; i < 4; i++)
-                if (motion->kind == MOTION_ELASTIC)
-                        move_elastic(motion, true, &xs[i], &ys[i]);
+                if (motion->kind == MOTION_DISPLACE)
+                        move_displaced(motion, true, &xs[i], &ys[i]);
                 else
                         move_point(motion, &xs[i], &ys[i]);
         box[0] = motions_less(motions_less(xs[0], xs[1]), motions_less(xs[2], xs[3]));
@@ -187,7 +188,7 @@ static bool motion_apply(const struct motion *motion, float *box) {
                 break;
         case MOTION_AFFINE:
         case MOTION_PERSPECTIVE:
-        case MOTION_ELASTIC:
+        case MOTION_DISPLACE:
                 warp_box(motion, box);
                 break;
         case MOTION_WITHIN:
@@ -235,8 +236,8 @@ static void apply_to_point(const struct motion *motion, float *point) {
                 point[0] -= motion->x;
                 point[1] -= motion->y;
                 return;
-        case MOTION_ELASTIC:
-                move_elastic(motion, false, &point[0], &point[1]);
+        case MOTION_DISPLACE:
+                move_displaced(motion, false, &point[0], &point[1]);
                 return;
         case MOTION_WITHIN:
         case MOTION_SANITIZE:

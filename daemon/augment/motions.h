@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/augment/warp/elastic_warp.h"
+#include "daemon/augment/warp/displace.h"
 #include "proto/limits.h"
 
 #define MOTIONS_MAX (4u * DLP_STEPS_MAX) /* one step makes at most three paddings and a crop */
@@ -21,7 +21,7 @@ enum motion_kind {
         MOTION_AFFINE, /* by the matrix, then less x and y, then clamped to the picture of width x height that results
                         */
         MOTION_PERSPECTIVE, /* by the matrix, then clamped to the picture of width x height */
-        MOTION_ELASTIC,     /* each corner by its own displacement, then clamped to the picture of width x height */
+        MOTION_DISPLACE,    /* each corner by its own displacement, then clamped to the picture of width x height */
         MOTION_WITHIN,      /* empties boxes whose center is not in x, y, width (right), height (bottom) */
         MOTION_SANITIZE, /* drops boxes that are narrower or lower than x, have an area below y, or leave the picture */
 };
@@ -30,8 +30,8 @@ struct motion {
         enum motion_kind kind;
         float x, y;
         float width, height;
-        float matrix[8];        /* (m0 x + m1 y + m2, m3 x + m4 y + m5), by m6 x + m7 y + 1 for a perspective */
-        struct elastic elastic; /* of MOTION_ELASTIC */
+        float matrix[8]; /* (m0 x + m1 y + m2, m3 x + m4 y + m5), by m6 x + m7 y + 1 for a perspective */
+        struct displacement displacement; /* of MOTION_DISPLACE */
 };
 
 struct motions {
@@ -50,7 +50,8 @@ void motions_affine(struct motions *motions, const float matrix[6], bool expand,
                     uint32_t new_width, uint32_t new_height);
 void motions_perspective(struct motions *motions, const float matrix[8], uint32_t width, uint32_t height);
 
-void motions_elastic(struct motions *motions, const struct elastic *elastic, uint32_t width, uint32_t height);
+void motions_displace(struct motions *motions, const struct displacement *displacement, uint32_t width,
+                      uint32_t height);
 /* Empties boxes whose center does not lie in this crop, which is noted next, as 0, 0, 0, 0. */
 void motions_within(struct motions *motions, float left, float top, float right, float bottom);
 

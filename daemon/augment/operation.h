@@ -57,12 +57,6 @@ extern const struct operation_type operation_equalize;     /* has no amount */
 extern const struct operation_type operation_sharpness;    /* a blend from the smoothed picture */
 extern const struct operation_type operation_permute;      /* color: which channel comes first, second and third */
 extern const struct operation_type operation_erase;        /* box, within the canvas; color, or, with the flag, noise */
-extern const struct operation_type operation_gaussian_blur;  /* amount: sigma; box: width and height of the kernel */
-extern const struct operation_type operation_gaussian_noise; /* amount: sigma, others: mean, in levels; flag: clip */
-extern const struct operation_type operation_brightness_contrast; /* amount: factor; others: what is added, in levels */
-extern const struct operation_type operation_holes;               /* others, box, color, flag: operations/erase.c */
-extern const struct operation_type
-        operation_motion_blur; /* box: size of the kernel; others: operations/motion_blur_pixels.c */
-extern const struct operation_type operation_clahe;   /* amount: the limit; box: tiles, across and down */
-extern const struct operation_type operation_jpeg;    /* amount: the quality, 1 to 100 */
-extern const struct operation_type operation_aug_mix; /* all of them: operations/aug_mix/aug_mix_pixels.c */
+extern const struct operation_type operation_holes;        /* others, box, color, flag: operations/erase.c */
+extern const struct operation_type operation_jpeg;         /* amount: the quality, 1 to 100 */
+extern const struct operation_type operation_aug_mix;      /* all of them: operations/aug_mix/aug_mix_pixels.c */

@@ -2,7 +2,7 @@
  *
  * A step is a file steps/NAME.c (a group of steps: groups/NAME.c) with one struct step_type, which the build finds
  * (proto/text/kinds.h). A step that moves pixels only tells the fold (fold.h) how, and never touches a pixel. A step
- * that changes pixels in place is an operation (operation.h), in a file of its own.
+ * that changes pixels in place has an operation (operation.h), which lies in operations/ if other steps have it too.
  *
  * Each step's file says which numbers it draws and in which sequence, so that a test can draw the same numbers and
  * compare with torchvision. The draws depend at most on the arguments and the picture's size (of

@@ -15,7 +15,7 @@
 #define WIDTH  61u
 #define HEIGHT 37u
 
-static const struct elastic ELASTICS[] = {
+static const struct displacement ELASTICS[] = {
         { .alpha = { 50, 50 }, .sigma = { 5, 5 }, .seeds = { 1, 2 } },
         { .alpha = { 200, 10 }, .sigma = { 0.7f, 3 }, .seeds = { 3, 4 } },
         { .alpha = { 1, 900 }, .sigma = { 9, 0.2f }, .seeds = { 1ull << 60, UINT64_MAX } },
@@ -35,7 +35,7 @@ static double *draw(uint64_t seed) {
 }
 
 /* In pixels. */
-static double displacement(const struct elastic *elastic, unsigned along, const double *numbers, uint32_t x,
+static double displacement(const struct displacement *elastic, unsigned along, const double *numbers, uint32_t x,
                            uint32_t y) {
         int reach = ((int)(8 * elastic->sigma[along] + 1) | 1) / 2;
         double sum = 0, weights = 0;
@@ -55,7 +55,7 @@ static double displacement(const struct elastic *elastic, unsigned along, const 
 
 START_TEST(a_point_moves_against_the_displacement_of_its_pixel) {
         static const float points[][2] = { { 0, 0 }, { 60.4f, 36.9f }, { 30.99f, 12.01f }, { -7, 500 }, { 59, 1 } };
-        const struct elastic *elastic = &ELASTICS[_i];
+        const struct displacement *elastic = &ELASTICS[_i];
         double *numbers[] = { draw(elastic->seeds[ALONG_X]), draw(elastic->seeds[ALONG_Y]) };
 
         for (size_t i = 0; i < sizeof(points) / sizeof(points[0]); i++) {
@@ -63,7 +63,7 @@ START_TEST(a_point_moves_against_the_displacement_of_its_pixel) {
                 uint32_t column = (uint32_t)fminf(fmaxf(x, 0), WIDTH - 1),
                          row = (uint32_t)fminf(fmaxf(y, 0), HEIGHT - 1);
 
-                elastic_move(elastic, WIDTH, HEIGHT, &x, &y);
+                displace_point(elastic, WIDTH, HEIGHT, &x, &y);
                 ck_assert_double_eq_tol(x, column - displacement(elastic, ALONG_X, numbers[0], column, row), 1e-3);
                 ck_assert_double_eq_tol(y, row - displacement(elastic, ALONG_Y, numbers[1], column, row), 1e-3);
         }
@@ -77,10 +77,10 @@ START_TEST(pixels_come_from_where_points_go_on_the_other_side) {
         uint8_t source[HEIGHT][WIDTH][PIXEL_BYTES], out[HEIGHT][WIDTH][PIXEL_BYTES];
         struct view view = { .pixels = source[0][0], .stride = sizeof(source[0]), .width = WIDTH, .height = HEIGHT };
         struct canvas canvas = { .pixels = out[0][0], .stride = sizeof(out[0]), .width = WIDTH, .height = HEIGHT };
-        struct warp warp = { .kind = WARP_ELASTIC, .filter = WARP_NEAREST, .fill = { 255, 255, 255 } };
+        struct warp warp = { .kind = WARP_DISPLACE, .filter = WARP_NEAREST, .fill = { 255, 255, 255 } };
         uint8_t *extra;
 
-        warp.elastic = ELASTICS[_i];
+        warp.displacement = ELASTICS[_i];
         extra = malloc(warp_extra_bytes(&warp, WIDTH, HEIGHT));
         for (uint32_t y = 0; y < HEIGHT; y++)
                 for (uint32_t x = 0; x < WIDTH; x++)
@@ -91,7 +91,7 @@ START_TEST(pixels_come_from_where_points_go_on_the_other_side) {
                 for (uint32_t x = 0; x < WIDTH; x++) {
                         float to_x = (float)x, to_y = (float)y, from_x, from_y;
 
-                        elastic_move(&warp.elastic, WIDTH, HEIGHT, &to_x, &to_y);
+                        displace_point(&warp.displacement, WIDTH, HEIGHT, &to_x, &to_y);
                         from_x = 2 * (float)x - to_x;
                         from_y = 2 * (float)y - to_y;
                         if (out[y][x][2] == 255) {
@@ -117,14 +117,14 @@ START_TEST(a_box_holds_its_four_corners) {
                 for (unsigned corner = 0; corner < 4; corner++) {
                         float x = ceilf(boxes[i][corner % 2 * 2]), y = ceilf(boxes[i][corner / 2 * 2 + 1]);
 
-                        elastic_move(&ELASTICS[_i], WIDTH, HEIGHT, &x, &y);
+                        displace_point(&ELASTICS[_i], WIDTH, HEIGHT, &x, &y);
                         low_x = fminf(low_x, x);
                         low_y = fminf(low_y, y);
                         high_x = fmaxf(high_x, x);
                         high_y = fmaxf(high_y, y);
                 }
                 memcpy(box, boxes[i], sizeof(box));
-                motions_elastic(&motions, &ELASTICS[_i], WIDTH, HEIGHT);
+                motions_displace(&motions, &ELASTICS[_i], WIDTH, HEIGHT);
                 motions_apply(&motions, (uint8_t *)box, 1, NULL);
                 ck_assert_float_eq(box[0], fminf(fmaxf(low_x, 0), WIDTH));
                 ck_assert_float_eq(box[1], fminf(fmaxf(low_y, 0), HEIGHT));

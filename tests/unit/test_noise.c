@@ -6,6 +6,7 @@
 
 #include "daemon/augment/noise.h"
 #include "daemon/augment/operation.h"
+#include "daemon/augment/recipe.h"
 #include "tests/support/suite.h"
 
 #define N_MAX 300u
@@ -122,10 +123,21 @@ static const struct {
 #define WIDTH  211u
 #define HEIGHT 90u
 
+/* That of the step, which is planned for this. */
+static const struct operation_type *noise_operation(void) {
+        static struct geometry geometry;
+        struct recipe *recipe = NULL;
+
+        ck_assert_int_eq(recipe_parse("gaussian_noise", &recipe, NULL), 0);
+        ck_assert_int_eq(recipe_plan(recipe, WIDTH, HEIGHT, 0, 0, 0, &geometry, NULL), 0);
+        recipe_free(recipe);
+        return geometry.operations[0].type;
+}
+
 static void check_noise(unsigned which, bool is_grey) {
         size_t n_bytes = (size_t)WIDTH * HEIGHT * PIXEL_BYTES;
         uint8_t *before = malloc(n_bytes), *pixels = malloc(n_bytes);
-        struct operation operation = { .type = &operation_gaussian_noise,
+        struct operation operation = { .type = noise_operation(),
                                        .amount = NOISES[which].sigma,
                                        .others = { NOISES[which].mean },
                                        .flag = NOISES[which].is_clipped,
@@ -139,7 +151,7 @@ static void check_noise(unsigned which, bool is_grey) {
         for (size_t i = 0; i < n_bytes; i++)
                 before[i] = (uint8_t)((is_grey ? i / PIXEL_BYTES : i) * 31);
         memcpy(pixels, before, n_bytes);
-        operation_gaussian_noise.run(&operation, &canvas);
+        operation.type->run(&operation, &canvas);
         noise_begin(operation.seed, &philox);
         for (size_t i = 0; i < n_bytes; i++) {
                 static int level;

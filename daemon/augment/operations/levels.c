@@ -65,20 +65,6 @@ static void run_posterize(const struct operation *operation, const struct canvas
                 keep_bits(canvas_at(canvas, 0, y), (size_t)canvas->width * PIXEL_BYTES, (uint8_t)~lost);
 }
 
-/* Albumentations' multiply_add() of uint8: in float32, clipped and truncated. The same for all channels. */
-static void run_brightness_contrast(const struct operation *operation, const struct canvas *canvas) {
-        struct tables tables;
-
-        for (int i = 0; i < N_LEVELS; i++) {
-                float level = (float)i * operation->amount + operation->others[0];
-
-                tables.of[0][i] = (uint8_t)(level < 0 ? 0 : level > 255 ? 255 : level);
-        }
-        for (unsigned channel = 1; channel < PIXEL_BYTES; channel++)
-                memcpy(tables.of[channel], tables.of[0], N_LEVELS);
-        tables_look_up(&tables, canvas);
-}
-
 /* ---- a table from the channel's own levels ------------------------------------------------------------------- */
 
 static void levels_leave(uint8_t *table) {
@@ -176,10 +162,4 @@ const struct operation_type operation_equalize = {
         .moves_with_flip = true,
         .moves_with_crop = false,
         .run = run_equalize,
-};
-
-const struct operation_type operation_brightness_contrast = {
-        .moves_with_flip = true,
-        .moves_with_crop = true,
-        .run = run_brightness_contrast,
 };

@@ -105,7 +105,7 @@ static void run_affine(const struct warp *warp, const struct view *source, const
 
 uint64_t warp_extra_bytes(const struct warp *warp, uint32_t width, uint32_t height) {
         (void)height;
-        return warp->kind == WARP_ELASTIC ? elastic_bytes(&warp->elastic, width) : 0;
+        return warp->kind == WARP_DISPLACE ? displace_bytes(&warp->displacement, width) : 0;
 }
 
 void warp_run(const struct warp *warp, const struct view *source, const struct canvas *canvas, uint8_t *extra) {
@@ -118,8 +118,8 @@ void warp_run(const struct warp *warp, const struct view *source, const struct c
         case WARP_TURN_OVER:
                 warp_turn(warp, source, canvas);
                 return;
-        case WARP_ELASTIC:
-                warp_elastic(warp, source, canvas, extra);
+        case WARP_DISPLACE:
+                warp_displace(warp, source, canvas, extra);
                 return;
         default:
                 run_points(warp, source, canvas);

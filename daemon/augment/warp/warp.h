@@ -8,7 +8,7 @@
 #pragma once
 
 #include "daemon/augment/canvas.h"
-#include "daemon/augment/warp/elastic_warp.h"
+#include "daemon/augment/warp/displace.h"
 
 #include <stdbool.h>
 
@@ -21,7 +21,7 @@ enum warp_kind {
         WARP_TURN_LEFT,        /* by a quarter; no coefficients, here as well: */
         WARP_TURN_RIGHT,
         WARP_TURN_OVER, /* by a half */
-        WARP_ELASTIC,   /* torch's grid as well, with a displacement for each pixel: elastic_warp.h */
+        WARP_DISPLACE,  /* torch's grid as well, with a displacement for each pixel: displace.h */
 };
 
 enum warp_filter {
@@ -47,7 +47,7 @@ struct warp {
         bool is_exact;           /* an affine warp finds nearest pixels in float64, as Pillow in pictures of 16 bits */
         uint8_t fill[PIXEL_BYTES]; /* where the source has no such point */
         double coefficients[WARP_COEFFICIENTS];
-        struct elastic elastic; /* of WARP_ELASTIC, which has no coefficients */
+        struct displacement displacement; /* of WARP_DISPLACE, which has no coefficients */
 };
 
 /* Does it mix pixels? */

@@ -279,15 +279,17 @@ int fold_perspective(struct fold *fold, const struct corner corners[4], const st
         return fold_warp(fold, &warp, width, height, why);
 }
 
-/* ---- elastic ----------------------------------------------------------------------------------------------------- */
+/* ---- displacement
+ * ----------------------------------------------------------------------------------------------------- */
 
-int fold_elastic(struct fold *fold, const struct elastic *elastic, const struct warp_look *look, struct why *why) {
+int fold_displace(struct fold *fold, const struct displacement *displacement, const struct warp_look *look,
+                  struct why *why) {
         uint32_t width = fold_width(fold), height = fold_height(fold);
-        struct warp warp = warp_with(look, WARP_ELASTIC);
+        struct warp warp = warp_with(look, WARP_DISPLACE);
 
-        warp.elastic = *elastic;
+        warp.displacement = *displacement;
         if (fold->is_mask)
                 warp.filter = WARP_NEAREST;
-        motions_elastic(fold->motions, elastic, width, height);
+        motions_displace(fold->motions, displacement, width, height);
         return fold_warp(fold, &warp, width, height, why);
 }

@@ -48,5 +48,6 @@ struct corner {
  * corners lie on a line. */
 int fold_perspective(struct fold *fold, const struct corner corners[4], const struct warp_look *look, struct why *why);
 
-/* torchvision's elastic(): each pixel by its own displacement. */
-int fold_elastic(struct fold *fold, const struct elastic *elastic, const struct warp_look *look, struct why *why);
+/* Each pixel by its own displacement, as torchvision's ElasticTransform has it. */
+int fold_displace(struct fold *fold, const struct displacement *displacement, const struct warp_look *look,
+                  struct why *why);

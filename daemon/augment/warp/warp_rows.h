@@ -78,4 +78,4 @@ uint32_t warp_grid_mix_avx2(const struct warp *warp, bool is_filled, const struc
 void warp_turn(const struct warp *warp, const struct view *source, const struct canvas *canvas);
 
 /* Moves each pixel by its own displacement. */
-void warp_elastic(const struct warp *warp, const struct view *source, const struct canvas *canvas, uint8_t *extra);
+void warp_displace(const struct warp *warp, const struct view *source, const struct canvas *canvas, uint8_t *extra);

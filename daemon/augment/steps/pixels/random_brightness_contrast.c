@@ -2,12 +2,35 @@
  *
  * Draws three f32: below p means yes; then u for the brightness and u for the contrast, each from + (to - from) * u in
  * float64. A level is multiplied by 1 + contrast, and 255 * brightness is added. */
+#include "daemon/augment/operations/pixel_tables.h"
 #include "daemon/augment/step.h"
+
+#include <string.h>
 
 enum {
         BRIGHTNESS,
         CONTRAST,
         PROBABILITY
+};
+
+/* Albumentations' multiply_add() of uint8: in float32, clipped and truncated. The same for all channels. */
+static void run(const struct operation *operation, const struct canvas *canvas) {
+        struct tables tables;
+
+        for (int i = 0; i < N_LEVELS; i++) {
+                float level = (float)i * operation->amount + operation->others[0];
+
+                tables.of[0][i] = (uint8_t)(level < 0 ? 0 : level > 255 ? 255 : level);
+        }
+        for (unsigned channel = 1; channel < PIXEL_BYTES; channel++)
+                memcpy(tables.of[channel], tables.of[0], N_LEVELS);
+        tables_look_up(&tables, canvas);
+}
+
+static const struct operation_type change = {
+        .moves_with_flip = true,
+        .moves_with_crop = true,
+        .run = run,
 };
 
 static double draw_between(const struct range *range, struct dlp_philox *philox) {
@@ -21,7 +44,7 @@ static int plan(const struct value *values, struct dlp_philox *philox, struct fo
 
         (void)why;
         if (happens)
-                fold_operate(fold, &(struct operation){ .type = &operation_brightness_contrast,
+                fold_operate(fold, &(struct operation){ .type = &change,
                                                         .amount = (float)(1.0 + contrast),
                                                         .others = { (float)(brightness * 255) } });
         return 0;

@@ -17,14 +17,14 @@ enum {
 static int plan(const struct value *values, struct dlp_philox *philox, struct fold *fold, struct why *why) {
         struct warp_look look = warp_look_of(&values[INTERPOLATION], &values[FILL]);
         const struct value *alpha = &values[ALPHA], *sigma = &values[SIGMA];
-        struct elastic elastic = {
+        struct displacement displacement = {
                 .alpha = { (float)alpha->list[0], (float)alpha->list[alpha->n_list - 1] },
                 .sigma = { (float)sigma->list[0], (float)sigma->list[sigma->n_list - 1] },
         };
 
-        elastic.seeds[ALONG_X] = noise_seed(philox);
-        elastic.seeds[ALONG_Y] = noise_seed(philox);
-        return fold_elastic(fold, &elastic, &look, why);
+        displacement.seeds[ALONG_X] = noise_seed(philox);
+        displacement.seeds[ALONG_Y] = noise_seed(philox);
+        return fold_displace(fold, &displacement, &look, why);
 }
 
 static int convert(const struct value *values, struct conversion *conversion, struct why *why) {

@@ -1,4 +1,4 @@
-#include "daemon/augment/warp/elastic_warp.h"
+#include "daemon/augment/warp/displace.h"
 
 #include <math.h>
 #include <string.h>
@@ -16,8 +16,8 @@ static uint32_t padded(uint32_t width) {
 }
 
 /* torchvision's: an odd number, large enough for four sigmas on either side. */
-static uint32_t kernel_of(const struct elastic *elastic, unsigned along) {
-        return (uint32_t)(8 * elastic->sigma[along] + 1) | 1;
+static uint32_t kernel_of(const struct displacement *displacement, unsigned along) {
+        return (uint32_t)(8 * displacement->sigma[along] + 1) | 1;
 }
 
 /* The numbers along one axis, which are blurred along both, with a kernel of this axis's size. */
@@ -26,17 +26,18 @@ struct field {
         float alpha, length;
 };
 
-static void field_init(const struct elastic *elastic, unsigned along, uint32_t length, struct field *ret_field) {
-        uint32_t n = kernel_of(elastic, along);
+static void field_init(const struct displacement *displacement, unsigned along, uint32_t length,
+                       struct field *ret_field) {
+        uint32_t n = kernel_of(displacement, along);
 
-        blur_weigh(n, elastic->sigma[ALONG_X], &ret_field->x);
-        blur_weigh(n, elastic->sigma[ALONG_Y], &ret_field->y);
-        ret_field->alpha = elastic->alpha[along];
+        blur_weigh(n, displacement->sigma[ALONG_X], &ret_field->x);
+        blur_weigh(n, displacement->sigma[ALONG_Y], &ret_field->y);
+        ret_field->alpha = displacement->alpha[along];
         ret_field->length = (float)length;
 }
 
 /* torch.rand() * 2 - 1 */
-static ALWAYS_INLINE float elastic_warp_number_of(uint32_t word) {
+static ALWAYS_INLINE float displace_number_of(uint32_t word) {
         return (float)(int32_t)(word >> 8) * 0x1p-24f * 2 - 1;
 }
 
@@ -67,19 +68,19 @@ static void numbers_around(uint64_t seed, uint32_t width, uint32_t x, uint32_t y
                         dlp_philox_block(counter, philox.key, words);
                         last_block = at / 4;
                 }
-                ret_numbers[i] = elastic_warp_number_of(words[at % 4]);
+                ret_numbers[i] = displace_number_of(words[at % 4]);
         }
 }
 
 /* The same sums in the same sequence as those of whole rows, below. */
-static float displacement_at(const struct elastic *elastic, unsigned along, uint32_t width, uint32_t height, uint32_t x,
-                             uint32_t y) {
+static float displacement_at(const struct displacement *displacement, unsigned along, uint32_t width, uint32_t height,
+                             uint32_t x, uint32_t y) {
         float above[BLUR_KERNEL_MAX], below[BLUR_KERNEL_MAX], sums[BLUR_KERNEL_MAX] = { 0 }, sum = 0;
-        uint64_t seed = elastic->seeds[along];
+        uint64_t seed = displacement->seeds[along];
         struct field field;
         uint32_t reach;
 
-        field_init(elastic, along, along == ALONG_X ? width : height, &field);
+        field_init(displacement, along, along == ALONG_X ? width : height, &field);
         reach = field.x.reach;
         for (uint32_t k = field.y.reach; k > 0; k--) {
                 numbers_around(seed, width, x, mirrored((int64_t)y - k, height), reach, above);
@@ -97,14 +98,14 @@ static float displacement_at(const struct elastic *elastic, unsigned along, uint
 }
 
 /* Truncated to a pixel's number, within the picture. */
-static uint32_t elastic_warp_pixel_of(float at, uint32_t length) {
+static uint32_t displace_pixel_of(float at, uint32_t length) {
         return at > 0 ? at < (float)length ? (uint32_t)at : length - 1 : 0;
 }
 
-void elastic_move(const struct elastic *elastic, uint32_t width, uint32_t height, float *x, float *y) {
-        uint32_t column = elastic_warp_pixel_of(*x, width), row = elastic_warp_pixel_of(*y, height);
-        float left = middle_of(column, width) - displacement_at(elastic, ALONG_X, width, height, column, row);
-        float up = middle_of(row, height) - displacement_at(elastic, ALONG_Y, width, height, column, row);
+void displace_point(const struct displacement *displacement, uint32_t width, uint32_t height, float *x, float *y) {
+        uint32_t column = displace_pixel_of(*x, width), row = displace_pixel_of(*y, height);
+        float left = middle_of(column, width) - displacement_at(displacement, ALONG_X, width, height, column, row);
+        float up = middle_of(row, height) - displacement_at(displacement, ALONG_Y, width, height, column, row);
 
         *x = (left + 1.0f) * (0.5f * (float)width) - 0.5f;
         *y = (up + 1.0f) * (0.5f * (float)height) - 0.5f;
@@ -114,7 +115,7 @@ void elastic_move(const struct elastic *elastic, uint32_t width, uint32_t height
 
 static ALWAYS_INLINE void to_numbers_loop(const uint32_t *words, size_t n, float *restrict numbers) {
         for (size_t i = 0; i < n; i++)
-                numbers[i] = elastic_warp_number_of(words[i]);
+                numbers[i] = displace_number_of(words[i]);
 }
 
 WIDE(to_numbers, (const uint32_t *words, size_t n, float *numbers), (words, n, numbers))
@@ -154,14 +155,14 @@ struct rows {
         float *displaced; /* a row of the result */
 };
 
-static float *elastic_warp_kept_row(const struct rows *rows, uint32_t y) {
+static float *displace_kept_row(const struct rows *rows, uint32_t y) {
         return rows->kept + (size_t)(y % (2 * rows->field.y.reach + 1)) * padded(rows->width);
 }
 
 /* The rows up to y + reach. */
 static void make_numbers(struct rows *rows, uint32_t y) {
         for (; rows->n_kept < rows->height && rows->n_kept <= y + rows->field.y.reach; rows->n_kept++) {
-                float *numbers = elastic_warp_kept_row(rows, rows->n_kept);
+                float *numbers = displace_kept_row(rows, rows->n_kept);
                 uint32_t words[WARP_AT_ONCE];
 
                 for (uint32_t x = 0; x < rows->width; x += WARP_AT_ONCE) {
@@ -173,7 +174,7 @@ static void make_numbers(struct rows *rows, uint32_t y) {
         }
 }
 
-static void elastic_warp_mirror_sums(float *sums, uint32_t width, uint32_t reach) {
+static void displace_mirror_sums(float *sums, uint32_t width, uint32_t reach) {
         for (int64_t k = 1; k <= reach; k++) {
                 sums[-k] = sums[mirrored(-k, width)];
                 sums[width - 1 + k] = sums[mirrored(width - 1 + k, width)];
@@ -187,9 +188,9 @@ static void displace_row(struct rows *rows, uint32_t y) {
 
         make_numbers(rows, y);
         for (uint32_t i = 0; i <= 2 * field->y.reach; i++)
-                sources[i] = elastic_warp_kept_row(rows, mirrored((int64_t)y + i - field->y.reach, rows->height));
+                sources[i] = displace_kept_row(rows, mirrored((int64_t)y + i - field->y.reach, rows->height));
         sum(field->y.of, field->y.reach, sources, n, rows->sums);
-        elastic_warp_mirror_sums(rows->sums, rows->width, field->x.reach);
+        displace_mirror_sums(rows->sums, rows->width, field->x.reach);
         for (uint32_t i = 0; i <= 2 * field->x.reach; i++)
                 sources[i] = rows->sums + i - field->x.reach;
         sum(field->x.of, field->x.reach, sources, n, rows->displaced);
@@ -197,25 +198,25 @@ static void displace_row(struct rows *rows, uint32_t y) {
 }
 
 /* Floats of one axis: kept rows, a row of sums with both sides, and a row of displacements. */
-static uint64_t elastic_warp_n_floats(uint32_t kernel, uint32_t width) {
+static uint64_t displace_n_floats(uint32_t kernel, uint32_t width) {
         return (uint64_t)padded(width) * (kernel + 2ull) + kernel + AT_ONCE;
 }
 
-uint64_t elastic_bytes(const struct elastic *elastic, uint32_t width) {
-        return (elastic_warp_n_floats(kernel_of(elastic, ALONG_X), width) +
-                elastic_warp_n_floats(kernel_of(elastic, ALONG_Y), width) + padded(width)) *
+uint64_t displace_bytes(const struct displacement *displacement, uint32_t width) {
+        return (displace_n_floats(kernel_of(displacement, ALONG_X), width) +
+                displace_n_floats(kernel_of(displacement, ALONG_Y), width) + padded(width)) *
                sizeof(float);
 }
 
-static float *rows_init(const struct elastic *elastic, unsigned along, const struct canvas *canvas, float *memory,
-                        struct rows *ret_rows) {
-        uint32_t kernel = kernel_of(elastic, along), n = padded(canvas->width);
-        uint64_t n_all = elastic_warp_n_floats(kernel, canvas->width);
+static float *rows_init(const struct displacement *displacement, unsigned along, const struct canvas *canvas,
+                        float *memory, struct rows *ret_rows) {
+        uint32_t kernel = kernel_of(displacement, along), n = padded(canvas->width);
+        uint64_t n_all = displace_n_floats(kernel, canvas->width);
 
         memset(memory, 0, n_all * sizeof(float)); /* sums are made of what lies after a row, too */
         *ret_rows = (struct rows){ .width = canvas->width, .height = canvas->height, .kept = memory };
-        field_init(elastic, along, along == ALONG_X ? canvas->width : canvas->height, &ret_rows->field);
-        noise_begin(elastic->seeds[along], &ret_rows->philox);
+        field_init(displacement, along, along == ALONG_X ? canvas->width : canvas->height, &ret_rows->field);
+        noise_begin(displacement->seeds[along], &ret_rows->philox);
         ret_rows->displaced = memory + (size_t)n * kernel;
         ret_rows->sums = ret_rows->displaced + n + kernel / 2;
         return memory + n_all;
@@ -231,7 +232,7 @@ struct points {
 };
 
 /* Two pixels outside are as good as any place there, and fit into a whole number. */
-static ALWAYS_INLINE float elastic_warp_limited(float at, float length) {
+static ALWAYS_INLINE float displace_limited(float at, float length) {
         at = at < -2.0f ? -2.0f : at;
         return at > length + 1.0f ? length + 1.0f : at;
 }
@@ -247,8 +248,8 @@ static ALWAYS_INLINE void find_points_loop(const float *middles, const float *ac
         float width = (float)source->width, height = (float)source->height;
 
         for (size_t i = 0; i < n; i++) {
-                float x = elastic_warp_limited((middles[i] + across[i] + 1.0f) * (width / 2.0f) - 0.5f, width);
-                float y = elastic_warp_limited((middle + down[i] + 1.0f) * (height / 2.0f) - 0.5f, height);
+                float x = displace_limited((middles[i] + across[i] + 1.0f) * (width / 2.0f) - 0.5f, width);
+                float y = displace_limited((middle + down[i] + 1.0f) * (height / 2.0f) - 0.5f, height);
 
                 points->x[i] = x;
                 points->y[i] = y;
@@ -264,18 +265,18 @@ WIDE(find_points,
       struct points *points),
      (middles, across, down, middle, source, n, points))
 
-static bool elastic_warp_is_within(int32_t column, int32_t row, const struct view *source) {
+static bool displace_is_within(int32_t column, int32_t row, const struct view *source) {
         return column >= 0 && column < (int64_t)source->width && row >= 0 && row < (int64_t)source->height;
 }
 
-static void elastic_warp_choose(const struct warp *warp, const struct view *source, const struct points *points,
-                                uint32_t n, uint8_t *out) {
+static void displace_choose(const struct warp *warp, const struct view *source, const struct points *points, uint32_t n,
+                            uint8_t *out) {
         for (uint32_t i = 0; i < n; i++, out += PIXEL_BYTES) {
                 int32_t column = (int32_t)rintf(points->x[i]), row = (int32_t)rintf(points->y[i]);
 
                 memcpy(out,
-                       elastic_warp_is_within(column, row, source) ? source_at(source, (uint32_t)column, (uint32_t)row)
-                                                                   : warp->fill,
+                       displace_is_within(column, row, source) ? source_at(source, (uint32_t)column, (uint32_t)row)
+                                                               : warp->fill,
                        PIXEL_BYTES);
         }
 }
@@ -297,7 +298,7 @@ static void set_edge(const struct view *source, int32_t left, int32_t top, uint3
 
         for (int32_t which = 0; which < 4; which++) {
                 int32_t column = left + which % 2, row = top + which / 2;
-                bool is_shown = elastic_warp_is_within(column, row, source);
+                bool is_shown = displace_is_within(column, row, source);
 
                 corners->is_shown[which][i] = is_shown;
                 set_corner(corners, (unsigned)which, i,
@@ -311,7 +312,7 @@ static void take_corners(const struct view *source, const struct points *points,
                 int32_t left = points->left[i], top = points->top[i];
                 const uint8_t *pixel;
 
-                if (!elastic_warp_is_within(left, top, source) || !elastic_warp_is_within(left + 1, top + 1, source)) {
+                if (!displace_is_within(left, top, source) || !displace_is_within(left + 1, top + 1, source)) {
                         set_edge(source, left, top, i, corners);
                         continue;
                 }
@@ -323,7 +324,7 @@ static void take_corners(const struct view *source, const struct points *points,
         }
 }
 
-static ALWAYS_INLINE uint8_t elastic_warp_rounded(float level) {
+static ALWAYS_INLINE uint8_t displace_rounded(float level) {
         return (uint8_t)(int32_t)((level + 0x1p23f) - 0x1p23f); /* half to even */
 }
 
@@ -338,7 +339,7 @@ static ALWAYS_INLINE void mix_corners_loop(const struct points *points, const st
                 float sum = (float)corners->levels[0][channel][i] * w0 + (float)corners->levels[1][channel][i] * w1 +
                             (float)corners->levels[2][channel][i] * w2 + (float)corners->levels[3][channel][i] * w3;
 
-                levels[i] = elastic_warp_rounded((sum - fill) * whole + fill);
+                levels[i] = displace_rounded((sum - fill) * whole + fill);
         }
 }
 
@@ -346,8 +347,8 @@ WIDE(mix_corners,
      (const struct points *points, const struct corners *corners, unsigned channel, float fill, uint8_t *levels),
      (points, corners, channel, fill, levels))
 
-static void elastic_warp_mix(const struct warp *warp, const struct view *source, const struct points *points,
-                             uint32_t n, uint8_t *out) {
+static void displace_mix(const struct warp *warp, const struct view *source, const struct points *points, uint32_t n,
+                         uint8_t *out) {
         uint8_t levels[PIXEL_BYTES][WARP_AT_ONCE];
         struct corners corners;
 
@@ -359,13 +360,13 @@ static void elastic_warp_mix(const struct warp *warp, const struct view *source,
                         out[(size_t)i * PIXEL_BYTES + c] = levels[c][i];
 }
 
-void warp_elastic(const struct warp *warp, const struct view *source, const struct canvas *canvas, uint8_t *extra) {
+void warp_displace(const struct warp *warp, const struct view *source, const struct canvas *canvas, uint8_t *extra) {
         float *middles = (float *)(void *)extra, *memory = middles + padded(canvas->width);
         struct rows across, down;
         struct points points = {}; /* zeroed: the last ones of a row may be few, but all are computed */
 
-        memory = rows_init(&warp->elastic, ALONG_X, canvas, memory, &across);
-        rows_init(&warp->elastic, ALONG_Y, canvas, memory, &down);
+        memory = rows_init(&warp->displacement, ALONG_X, canvas, memory, &across);
+        rows_init(&warp->displacement, ALONG_Y, canvas, memory, &down);
         for (uint32_t x = 0; x < canvas->width; x++)
                 middles[x] = middle_of(x, canvas->width);
         for (uint32_t y = 0; y < canvas->height && canvas_goes_on(canvas, y); y++) {
@@ -376,8 +377,8 @@ void warp_elastic(const struct warp *warp, const struct view *source, const stru
 
                         find_points(middles + x, across.displaced + x, down.displaced + x, middle_of(y, canvas->height),
                                     source, n, &points);
-                        (warp->filter == WARP_NEAREST ? elastic_warp_choose : elastic_warp_mix)(
-                                warp, source, &points, n, canvas_at(canvas, x, y));
+                        (warp->filter == WARP_NEAREST ? displace_choose : displace_mix)(warp, source, &points, n,
+                                                                                        canvas_at(canvas, x, y));
                 }
         }
 }
