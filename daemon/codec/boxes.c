@@ -108,6 +108,7 @@ static int boxes_render(const struct codec *codec, struct codec_tools *tools, co
 
 const struct codec_type CODEC_BOXES = {
         .name = "boxes",
+        .interprets = INTERPRETS_ALL,
         .form = boxes_form,
         .open = boxes_open,
         .render = boxes_render,

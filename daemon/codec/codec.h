@@ -141,16 +141,6 @@ struct codec_steps {
         struct grammar_steps list;
 };
 
-/* Makes a codec for field `idx_field` of the source with the steps of a part of a pipeline (`text`; NULL: the field as
- * it is stored). Codecs of one group use the same draws; group 0 is that of a pipeline without names. `named` NULL:
- * there is nothing to name. -EINVAL with the column, counted in the text; -ENOMEM. */
-int codec_new(const struct source *source, uint32_t idx_field, uint32_t group, const char *text,
-              const struct codec_named *named, struct codec **ret_codec, struct why *why);
-
-/* The same for steps that are read already. The grammar is not needed afterwards. */
-int codec_read(const struct source *source, uint32_t idx_field, uint32_t group, const struct codec_steps *steps,
-               const struct codec_named *named, struct codec **ret_codec, struct why *why);
-
 /* Takes NULL. */
 void codec_free(struct codec *codec);
 
@@ -281,6 +271,15 @@ const char *codec_text(const struct codec *codec);
 int codec_form(const struct codec *codec, const struct codec_terms *terms, struct field_form *ret_form,
                struct why *why);
 
+/* Pictures by who decoded them. */
+struct codec_counts {
+        uint64_t n_decoded[N_DECODED_BY];
+        uint64_t n_shared;      /* cut from a picture that was decoded for another one as well */
+        uint64_t n_handed_over; /* of those of libjpeg-turbo, begun by our own decoder */
+        uint64_t n_texts_cut;   /* by max_length of tokens(), */
+        uint64_t n_tokens_cut;  /* and what was left out of them; from the 17th text of a thread on an estimate */
+};
+
 /* ---- a sample -------------------------------------------------------------------------------------------------- */
 
 /* Errors are what is wrong with the sample: -EBADMSG, -ENOTSUP, -EFBIG, ...; and -ENOMEM. CODEC_NEEDS_MORE: it is not
@@ -325,43 +324,3 @@ int codec_refuse_memory(const struct codec *codec, const struct codec_tools *too
                         uint64_t allowed_bytes, struct why *why); /* -EFBIG: beyond the scratch */
 int codec_refuse_shape(const struct codec *codec, const struct codec_opened *opened, const int64_t *other,
                        struct why *why); /* -EMEDIUMTYPE */
-
-/* ---- a worker's tools ------------------------------------------------------------------------------------------ */
-
-/* Pictures by who decoded them. */
-struct codec_counts {
-        uint64_t n_decoded[N_DECODED_BY];
-        uint64_t n_shared;      /* cut from a picture that was decoded for another one as well */
-        uint64_t n_handed_over; /* of those of libjpeg-turbo, begun by our own decoder */
-        uint64_t n_texts_cut;   /* by max_length of tokens(), */
-        uint64_t n_tokens_cut;  /* and what was left out of them; from the 17th text of a thread on an estimate */
-};
-
-/* The tools of one thread: decoder and workspace, kept from sample to sample. -ENOMEM. */
-int codec_tools_new(const struct decode_limits *limits, enum decode_jpeg jpeg, struct codec_tools **ret_tools,
-                    struct why *why);
-
-/* Takes NULL. */
-void codec_tools_free(struct codec_tools *tools);
-
-/* The memory that the tools keep, without a shared picture, which is in what its fields need; frees it. An open field
- * may still be rendered afterwards. */
-size_t codec_tools_bytes(const struct codec_tools *tools);
-void codec_tools_trim(struct codec_tools *tools);
-
-/* CPU time that processes of plug-ins have taken for these tools since this was asked; a system call for each process.
- */
-uint64_t codec_tools_beside_ns(struct codec_tools *tools);
-
-/* Pictures that are shared are those of one sample: the next field is one of another sample, or of another read. */
-void codec_tools_begin_sample(struct codec_tools *tools);
-
-/* What was decoded since the last call. */
-struct codec_counts codec_tools_take_counts(struct codec_tools *tools);
-
-/* Makes opening and rendering end with -ECANCELED soon after `is_wanted` says no: as workspace_set_wanted(). */
-void codec_tools_set_wanted(struct codec_tools *tools, bool (*is_wanted)(const void *userdata), const void *userdata);
-
-/* On which the thread's work is marked. Codecs mark the stages that they begin; who has the tools starts and stops it.
- */
-struct stage_clock *codec_tools_clock(struct codec_tools *tools);

@@ -144,6 +144,7 @@ static int npy_refuse_memory(const struct codec_tools *tools, const struct codec
 
 const struct codec_type CODEC_NPY = {
         .name = "npy",
+        .interprets = INTERPRETS_STORED,
         .opening = STAGE_CONVERT,
         .rendering = STAGE_CONVERT,
         .form = npy_form,

@@ -88,6 +88,7 @@ void codec_copy_kept(const struct codec_kept *kept, const uint8_t *rows, uint64_
 
 const struct codec_type CODEC_ROWS = {
         .name = "rows",
+        .interprets = INTERPRETS_ALL,
         .form = rows_form,
         .open = rows_open,
         .render = rows_render,

@@ -330,6 +330,7 @@ static int sound_refuse_memory(const struct codec_tools *tools, const struct cod
 
 const struct codec_type CODEC_SOUND = {
         .name = "sound",
+        .interprets = INTERPRETS_ALL,
         .opening = STAGE_HEADER,
         .rendering = STAGE_AUDIO,
         .form = sound_form,

@@ -134,6 +134,7 @@ static int text_render(const struct codec *codec, struct codec_tools *tools, con
 
 const struct codec_type CODEC_TEXT = {
         .name = "text",
+        .interprets = INTERPRETS_STORED,
         .opening = STAGE_TEXT,
         .rendering = STAGE_TEXT,
         .form = text_form,

@@ -156,6 +156,7 @@ static int texts_render(const struct codec *codec, struct codec_tools *tools, co
 
 const struct codec_type CODEC_TEXTS = {
         .name = "texts",
+        .interprets = INTERPRETS_STORED,
         .opening = STAGE_TEXT,
         .rendering = STAGE_TEXT,
         .form = texts_form,

@@ -7,7 +7,7 @@
 #include "daemon/codec/steps/sound_steps.h"
 #include "daemon/codec/steps/token_steps.h"
 #include "daemon/codec/steps/value_steps.h"
-#include "daemon/tokenize/grow.h"
+#include "daemon/codec/token_tools.h"
 
 struct sound;
 struct sound_recipe;
@@ -24,28 +24,6 @@ struct sound_part {
 struct codec_memory {
         uint8_t *bytes;
         size_t n_bytes;
-};
-
-/* What a text became; `serial` says to which codec, 0: to none. */
-struct token_text {
-        uint64_t serial;
-        struct grow bytes;
-        struct grow tokens; /* uint32_t */
-
-        /* Kept when the memory is given back. */
-        uint64_t newest;    /* the last codec that began to use this place */
-        uint64_t n_cut;     /* texts since then of which a part was delivered */
-        unsigned n_doubled; /* how often texts since then took more memory than was thought */
-};
-
-#define TOKEN_TEXTS_KEPT 8u /* as many fields of a pipeline are encoded once for each sample */
-
-struct token_tools {
-        struct grow_account account;   /* of the encoder, and of all texts here */
-        struct token_encoder *encoder; /* NULL until it is needed */
-        struct token_text texts[TOKEN_TEXTS_KEPT];
-        struct grow fresh; /* the text that is being read, */
-        size_t n_fresh;    /* and how long it is, if there is no memory for it, too */
 };
 
 /* A picture that several codecs show parts of (codec/pictures/shared.h). */
@@ -104,7 +82,14 @@ int codec_memory_reserve(struct codec_memory *memory, size_t n_bytes, struct why
 /* Functions as in codec.h; those that may be NULL say so. */
 struct codec_type {
         const char *name;
-        enum stage_id opening, rendering; /* whose time these take; STAGE_OTHER: too little to be marked */
+        enum {
+                INTERPRETS_NOTHING, /* copies what is stored or known, or must not run in a cell */
+                INTERPRETS_STORED,  /* only where the field is stored */
+                INTERPRETS_ALL,
+        } interprets;                      /* codec_interprets() */
+        enum stage_id opening, rendering;  /* whose time these take; STAGE_OTHER: too little to be marked */
+        void (*fini)(struct codec *codec); /* frees what it has of its own in the codec, which may be half made; NULL:
+                                              nothing */
         int (*form)(const struct codec *codec, const struct codec_terms *terms, struct field_form *ret_form,
                     struct why *why);
         int (*open)(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,

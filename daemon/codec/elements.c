@@ -259,6 +259,7 @@ int codec_refuse_elements(const struct codec_tools *tools, const struct codec_op
 
 const struct codec_type CODEC_ELEMENTS = {
         .name = "elements",
+        .interprets = INTERPRETS_STORED,
         .opening = STAGE_CONVERT,
         .rendering = STAGE_CONVERT,
         .form = elements_form,

@@ -178,6 +178,7 @@ static int mask_refuse_shape(const struct codec_opened *opened, const int64_t *o
 
 const struct codec_type CODEC_MASK = {
         .name = "mask",
+        .interprets = INTERPRETS_ALL,
         .opening = STAGE_HEADER,
         .rendering = STAGE_DECODE,
         .form = mask_form,

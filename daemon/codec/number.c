@@ -65,6 +65,7 @@ static int number_render(const struct codec *codec, struct codec_tools *tools, c
 
 const struct codec_type CODEC_NUMBER = {
         .name = "number",
+        .interprets = INTERPRETS_STORED,
         .form = number_form,
         .open = number_open,
         .render = number_render,

@@ -219,6 +219,7 @@ static int picture_refuse_shape(const struct codec_opened *opened, const int64_t
 
 const struct codec_type CODEC_PICTURE = {
         .name = "picture",
+        .interprets = INTERPRETS_ALL,
         .opening = STAGE_HEADER,
         .rendering = STAGE_DECODE,
         .form = picture_form,

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/codec/codec_tools.h"
 #include "daemon/tokenize/normalizer.h"
 #include "proto/base/amounts.h"
 #include "proto/base/cleanup.h"
@@ -28,49 +29,6 @@
 #define ENCODER_BYTES (1u << 20) /* of a new one; more than it has */
 
 /* ---- making ---------------------------------------------------------------------------------------------------- */
-
-/* A member of JSON is meant as the string that it is, and not with its quotes. */
-static int choose_member(struct codec *codec, const struct source *source, const struct codec_named *named,
-                         struct why *why) {
-        _cleanup_(freep) char *with_text = NULL;
-
-        if (asprintf(&with_text, "%s text", codec_text(codec->tokens.text)) < 0) {
-                with_text = NULL;
-                return why_errno(why, -ENOMEM, "pipeline");
-        }
-        codec_free(TAKE_PTR(codec->tokens.text));
-        return codec_new(source, codec->idx_field, codec->group, with_text, named, &codec->tokens.text, why);
-}
-
-/* What makes text of the field; without steps, text that is stored as such. */
-static int choose_text(struct codec *codec, const struct source *source, const struct codec_steps *before,
-                       const struct codec_named *named, struct why *why) {
-        int r;
-
-        if (codec->field.kind != FIELD_TEXT && codec->field.kind != FIELD_BYTES)
-                return why_set(why, -EINVAL,
-                               "pipeline: field %s is not text: the step tokens applies to one text a sample",
-                               codec->field.name);
-        r = before->list.n == 0
-                    ? codec_new(source, codec->idx_field, codec->group, "text", named, &codec->tokens.text, why)
-                    : codec_read(source, codec->idx_field, codec->group, before, named, &codec->tokens.text, why);
-        if (r == 0 && codec->tokens.text->type != &CODEC_TEXT)
-                return why_set(why, -EINVAL,
-                               "pipeline: field %s: before tokens, expected text, json(PATH) or nothing, of one text a "
-                               "sample",
-                               codec->field.name);
-        if (r == 0 && codec->field.is_json && !codec->tokens.text->steps.path)
-                return why_set(why, -EINVAL,
-                               "pipeline: field %s is JSON, and its brackets and quotes would become tokens, too: name "
-                               "the string in it, as in json(PATH) tokens(...), or write the text into a column of its "
-                               "own",
-                               codec->field.name);
-        if (r == 0 && codec->tokens.text->steps.path && !codec->tokens.text->steps.is_text)
-                r = choose_member(codec, source, named, why);
-        if (r == 0)
-                codec->tokens.text->is_for_tokens = true;
-        return r;
-}
 
 static int find_tokenizer(struct codec_tokens *tokens, struct at_hand *tokenizers, struct why *why) {
         struct token_steps *steps = &tokens->steps;
@@ -118,19 +76,14 @@ static int check_lengths(const struct codec_tokens *tokens, struct why *why) {
         return 0;
 }
 
-int tokens_choose(struct codec *codec, const struct source *source, const struct codec_steps *steps, uint32_t idx,
-                  const struct codec_named *named, struct why *why) {
-        const struct codec_steps others = { steps->grammar, { steps->list.at, idx } };
-        const struct grammar_steps own_steps = { steps->list.at + idx, steps->list.n - idx };
+int tokens_settle(struct codec *codec, const struct codec_named *named, struct why *why) {
         static _Atomic uint64_t n_made;
         struct codec_tokens *tokens = &codec->tokens;
         _cleanup_(freep) char *own = NULL;
         const char *before;
-        int r = token_steps_read(steps->grammar, own_steps, &tokens->steps, why);
+        int r = 0;
 
-        if (r == 0)
-                r = choose_text(codec, source, &others, named, why);
-        if (r == 0 && !(named && named->tokenizers && named->tokenizers->are_elsewhere)) {
+        if (!(named && named->tokenizers && named->tokenizers->are_elsewhere)) {
                 r = find_tokenizer(tokens, named ? named->tokenizers : NULL, why);
                 if (r == 0)
                         r = check_lengths(tokens, why);
@@ -138,7 +91,6 @@ int tokens_choose(struct codec *codec, const struct source *source, const struct
         if (r < 0)
                 return r;
         tokens->serial = atomic_fetch_add_explicit(&n_made, 1, memory_order_relaxed) + 1;
-        codec->type = &CODEC_TOKENS;
         before = strcmp(codec_text(tokens->text), "text") == 0 ? "" : codec_text(tokens->text);
         own = token_steps_text(&tokens->steps);
         free(codec->text);
@@ -149,7 +101,7 @@ int tokens_choose(struct codec *codec, const struct source *source, const struct
         return 0;
 }
 
-void tokens_fini(struct codec *codec) {
+static void tokens_fini(struct codec *codec) {
         tokenizer_unref(codec->tokens.tokenizer);
         codec_free(codec->tokens.text);
 }
@@ -187,23 +139,6 @@ static int tokens_form(const struct codec *codec, const struct codec_terms *term
         if (__builtin_mul_overflow(text.together_bytes, growth * size, &ret_form->together_bytes))
                 ret_form->together_bytes = 0;
         return 0;
-}
-
-/* ---- a worker's memory ------------------------------------------------------------------------------------------ */
-
-size_t token_tools_bytes(const struct token_tools *tools) {
-        return tools->account.n_bytes;
-}
-
-void token_tools_trim(struct token_tools *tools) {
-        token_encoder_free(tools->encoder);
-        tools->encoder = NULL;
-        for (unsigned i = 0; i < TOKEN_TEXTS_KEPT; i++) {
-                tools->texts[i].serial = 0;
-                grow_free(&tools->texts[i].bytes);
-                grow_free(&tools->texts[i].tokens);
-        }
-        grow_free(&tools->fresh);
 }
 
 /* ---- encoding -------------------------------------------------------------------------------------------------- */
@@ -481,6 +416,7 @@ static int tokens_refuse_room(const struct codec *codec, const struct codec_open
 
 const struct codec_type CODEC_TOKENS = {
         .name = "tokens",
+        .fini = tokens_fini,
         .rendering = STAGE_TOKENS,
         .form = tokens_form,
         .open = tokens_open,

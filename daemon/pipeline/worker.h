@@ -17,7 +17,7 @@
 #include "daemon/base/budget.h"
 #include "daemon/base/fair_queue.h"
 #include "daemon/base/work/pace.h"
-#include "daemon/codec/codec.h"
+#include "daemon/codec/codec_tools.h"
 #include "daemon/pipeline/counters.h"
 #include "daemon/pipeline/isolation/rendering.h"
 #include "daemon/pipeline/memory/scratch.h"

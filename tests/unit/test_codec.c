@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/codec/codec.h"
+#include "daemon/codec/codec_choose.h"
+#include "daemon/codec/codec_tools.h"
 #include "daemon/codec/convert.h"
 #include "daemon/tokenize/at_hand.h"
 #include "proto/base/cleanup.h"

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/codec/codec.h"
+#include "daemon/codec/codec_choose.h"
+#include "daemon/codec/codec_tools.h"
 #include "daemon/codec/masks/segments.h"
 #include "proto/base/cleanup.h"
 #include "tests/support/suite.h"

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/codec/codec.h"
+#include "daemon/codec/codec_choose.h"
+#include "daemon/codec/codec_tools.h"
 #include "proto/base/cleanup.h"
 #include "tests/support/layouts.h"
 #include "tests/support/suite.h"

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/codec/codec.h"
+#include "daemon/codec/codec_choose.h"
+#include "daemon/codec/codec_tools.h"
 #include "daemon/decode/sound.h"
 #include "daemon/decode/vorbis_codebooks.h"
 #include "proto/base/cleanup.h"

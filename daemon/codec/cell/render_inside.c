@@ -8,6 +8,7 @@
 #include "daemon/codec/cell/described_source.h"
 #include "daemon/codec/cell/render_words.h"
 #include "daemon/codec/codec_program.h"
+#include "daemon/codec/codec_tools.h"
 #include "daemon/plugin/plugins.h"
 #include "daemon/tokenize/at_hand.h"
 #include "proto/base/cleanup.h"

@@ -75,6 +75,7 @@ static int one_hot_render(const struct codec *codec, struct codec_tools *tools, 
 
 static const struct codec_type CODEC_ONE_HOT = {
         .name = "one_hot",
+        .interprets = INTERPRETS_STORED,
         .form = one_hot_form,
         .open = one_hot_open,
         .render = one_hot_render,

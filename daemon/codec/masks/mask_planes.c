@@ -351,6 +351,7 @@ static int planes_refuse_shape(const struct codec_opened *opened, const int64_t 
 
 const struct codec_type CODEC_PLANES = {
         .name = "planes",
+        .interprets = INTERPRETS_ALL,
         .opening = STAGE_MASKS,
         .rendering = STAGE_MASKS,
         .form = planes_form,

@@ -113,6 +113,7 @@ static int bands_refuse_shape(const struct codec_opened *opened, const int64_t *
 
 const struct codec_type CODEC_BANDS = {
         .name = "bands",
+        .interprets = INTERPRETS_ALL,
         .opening = STAGE_HEADER,
         .rendering = STAGE_DECODE,
         .form = bands_form,

@@ -6,7 +6,7 @@
 #include "daemon/codec/turned.h"
 #include "daemon/decode/exif.h"
 
-bool shared_is_possible(const struct codec *codec, const struct codec *other) {
+bool codec_can_share(const struct codec *codec, const struct codec *other) {
         return codec->type == &CODEC_PICTURE && other->type == &CODEC_PICTURE && codec->idx_field == other->idx_field &&
                recipe_format(codec->recipe)->mode == recipe_format(other->recipe)->mode &&
                !pixel_format_has_alpha(recipe_format(codec->recipe));
@@ -150,7 +150,7 @@ int shared_cut(struct codec_tools *tools, const struct box *source, uint8_t *out
         return 0;
 }
 
-void shared_give_up(struct codec_tools *tools) {
+void codec_decode_alone(struct codec_tools *tools) {
         assert(tools->shared.state != SHARED_READY);
         tools->shared.state = SHARED_GIVEN_UP;
 }

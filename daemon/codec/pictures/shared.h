@@ -5,7 +5,7 @@
  * larger box has the pixels that it has alone, so nobody sees whether pictures are decoded together:
  *
  *      - If that is more work than decoding each alone (small crops in opposite corners), it is not done.
- *      - If there is no memory for it, its caller says so: shared_give_up().
+ *      - If there is no memory for it, its caller says so: codec_decode_alone().
  *      - If the larger box has damage, each picture is decoded alone, and the damage counts that lies in its own box.
  *
  * A shared picture is of one sample and one thread, and is forgotten when the worker goes on with another sample, or
@@ -13,9 +13,6 @@
 #pragma once
 
 #include "daemon/codec/codec_type.h"
-
-/* Whether two codecs, served one after the other, could share a picture: of the same field, decoded alike. */
-bool shared_is_possible(const struct codec *codec, const struct codec *other);
 
 /* Is the picture of these bytes in memory? Then it need not be opened. */
 bool shared_is_ready(const struct codec_tools *tools);
@@ -32,9 +29,6 @@ int shared_decode(struct codec_tools *tools, bool *ret_is_closed);
 
 /* Executes the plan of the codec's picture, which needs this box of the shared one. -ENOMEM. */
 int shared_cut(struct codec_tools *tools, const struct box *source, uint8_t *out, size_t stride, struct why *why);
-
-/* What was planned is not done: each picture of the sample is decoded alone. */
-void shared_give_up(struct codec_tools *tools);
 
 /* The picture of the open codec is done. If no other one is to be cut, the shared one is forgotten. */
 void shared_close(struct codec_tools *tools);

@@ -6,21 +6,14 @@
 #include <string.h>
 
 #include "daemon/codec/plugged/plugged_forms.h"
-#include "daemon/codec/plugged/unpacked.h"
 #include "proto/base/amounts.h"
 #include "proto/base/cleanup.h"
 
 /* ---- making --------------------------------------------------------------------------------------------------------
  */
 
-static int new_before(struct codec *codec, const struct source *source, const struct codec_steps *before,
-                      const struct codec_named *named, struct why *why) {
-        return codec_read(source, codec->idx_field, codec->group, before->list.n > 0 ? before : NULL, named,
-                          &codec->plugged.before, why);
-}
-
-static int plugged_codec_settle(struct codec *codec, const struct source *source, const struct plugin_step_text *steps,
-                                uint32_t n, struct why *why) {
+static int settle_uses(struct codec *codec, const struct source *source, const struct plugin_step_text *steps,
+                       uint32_t n, struct why *why) {
         struct codec_plugged *plugged = &codec->plugged;
         struct dlplugin_form form;
         int r = forms_of_codec(codec->plugged.before, source, steps[0].column, &form, why);
@@ -62,57 +55,11 @@ static int plugged_codec_print(struct codec *codec, const struct plugin_step_tex
         return 0;
 }
 
-/* The steps begin with number `idx`; what is before makes their input. */
-static int choose_steps(struct codec *codec, const struct source *source, const struct codec_steps *said, uint32_t idx,
-                        const struct codec_named *named, struct why *why) {
-        _cleanup_(freep) struct plugin_step_text *steps = calloc(PLUGIN_STEPS_A_FIELD_MAX, sizeof(*steps));
-        const struct codec_steps before = { said->grammar, { said->list.at, idx } };
-        const struct grammar_steps own = { said->list.at + idx, said->list.n - idx };
-        uint32_t n = 0;
-        int r;
+int plugged_settle(struct codec *codec, const struct source *source, const struct plugin_step_text *steps, uint32_t n,
+                   struct why *why) {
+        int r = settle_uses(codec, source, steps, n, why);
 
-        if (!steps)
-                return why_errno(why, -ENOMEM, "pipeline");
-        r = plugin_steps_read(said->grammar, own, named ? named->plugins : NULL, steps, &n, why);
-        if (r == 0)
-                r = new_before(codec, source, &before, named, why);
-        if (r == 0)
-                r = plugged_codec_settle(codec, source, steps, n, why);
-        if (r == 0)
-                r = plugged_codec_print(codec, steps, n, why);
-        codec->type = &CODEC_PLUGGED;
-        return r;
-}
-
-int plugged_choose(struct codec *codec, const struct source *source, const struct codec_steps *steps, uint32_t idx,
-                   const struct codec_named *named, struct why *why) {
-        struct plugin_step_text first = { 0 };
-        uint32_t next = idx + 1;
-        int r;
-
-        if (idx > 0)
-                return choose_steps(codec, source, steps, idx, named, why);
-        r = plugin_step_read(steps->grammar, &steps->list.at[0], named ? named->plugins : NULL, &first, why);
-        if (r < 0)
-                return r;
-        if (plugin_table(first.plugin)->steps[first.idx_step].kind != PLUGIN_CODEC)
-                return choose_steps(codec, source, steps, idx, named, why);
-        while (next < steps->list.n && !plugin_steps_are(&steps->list.at[next]))
-                next++;
-        return next < steps->list.n ? choose_steps(codec, source, steps, next, named, why)
-                                    : unpacked_choose(codec, &first, steps, why);
-}
-
-void plugged_fini(struct codec *codec) {
-        for (uint32_t i = 0; i < codec->plugged.n_uses; i++)
-                plugin_use_free(codec->plugged.uses[i]);
-        codec_free(codec->plugged.before);
-}
-
-bool plugged_is_picture(const struct codec *codec) {
-        if (codec->type == &CODEC_UNPACKED)
-                return codec->recipe != NULL;
-        return codec->type == &CODEC_PLUGGED && codec->plugged.keeps_form && codec_is_picture(codec->plugged.before);
+        return r < 0 ? r : plugged_codec_print(codec, steps, n, why);
 }
 
 static int plugged_form(const struct codec *codec, const struct codec_terms *terms, struct field_form *ret_form,
@@ -247,6 +194,7 @@ static int plugged_refuse_room(const struct codec *codec, const struct codec_ope
 
 const struct codec_type CODEC_PLUGGED = {
         .name = "plugged",
+        .fini = forms_fini,
         .opening = STAGE_OTHER,
         .rendering = STAGE_OTHER,
         .form = plugged_form,

@@ -8,11 +8,6 @@
 
 #include "daemon/codec/codec_type.h"
 
-/* Step `idx` is the first plugin(...). -EINVAL with the column; -ENOMEM. */
-int plugged_choose(struct codec *codec, const struct source *source, const struct codec_steps *steps, uint32_t idx,
-                   const struct codec_named *named, struct why *why);
-
-void plugged_fini(struct codec *codec);
-
-/* Is it a picture that has the same form after the plug-ins as before them? */
-bool plugged_is_picture(const struct codec *codec);
+/* The codec, of which `before` is there, goes through these n steps. -EINVAL with the column; -ENOMEM. */
+int plugged_settle(struct codec *codec, const struct source *source, const struct plugin_step_text *steps, uint32_t n,
+                   struct why *why);

@@ -73,6 +73,12 @@ int forms_of_codec(const struct codec *codec, const struct source *source, size_
         return 0;
 }
 
+void forms_fini(struct codec *codec) {
+        for (uint32_t i = 0; i < codec->plugged.n_uses; i++)
+                plugin_use_free(codec->plugged.uses[i]);
+        codec_free(codec->plugged.before);
+}
+
 int forms_seats(struct codec_tools *tools, struct why *why) {
         int r = tools->seats ? 0 : plugin_seats_new(&tools->seats);
 

@@ -27,6 +27,7 @@ int forms_of_codec(const struct codec *codec, const struct source *source, size_
 /* The worker's seats are there from now on. -ENOMEM. */
 int forms_seats(struct codec_tools *tools, struct why *why);
 
-/* refuse_memory() of both codecs. */
+/* fini() and refuse_memory() of both codecs. */
+void forms_fini(struct codec *codec);
 int forms_refuse_memory(const struct codec_tools *tools, const struct codec_opened *opened, uint64_t allowed_bytes,
                         struct why *why);

@@ -202,6 +202,7 @@ static int unpacked_refuse_shape(const struct codec_opened *opened, const int64_
 
 const struct codec_type CODEC_UNPACKED = {
         .name = "unpacked",
+        .fini = forms_fini,
         .opening = STAGE_PLUGIN,
         .rendering = STAGE_OTHER,
         .form = unpacked_form,

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/codec/codec_choose.h"
 #include "proto/base/step_text.h"
 
 void list_fields(const struct schema *schema, bool only_stored, char *text, size_t size) {

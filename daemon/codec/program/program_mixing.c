@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "daemon/augment/recipe.h"
+#include "daemon/codec/codec_choose.h"
 #include "daemon/codec/labels/one_hot.h"
 
 int new_mixed(struct program *program, const struct source *source, uint32_t idx_field, const struct adding *adding,
