@@ -2,7 +2,6 @@
  * trainer's; and what varies in size is checked, and put where collation wants it (pipeline/sample_states.h). */
 #pragma once
 
-#include "daemon/pipeline/sample_states.h"
 #include "daemon/pipeline/worker.h"
 
 /* The sample is back: task->own.state says what has become of it there. */

@@ -7,6 +7,7 @@
 
 #include "daemon/collate/mix/mixing.h"
 #include "daemon/collate/packing.h"
+#include "daemon/pipeline/replay/replay.h"
 #include "proto/base/clock.h"
 #include "proto/order/philox.h"
 

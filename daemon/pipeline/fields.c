@@ -7,7 +7,7 @@
 #include "daemon/collate/packing.h"
 #include "daemon/collate/padding.h"
 #include "daemon/pipeline/batch.h"
-#include "daemon/pipeline/stream.h"
+#include "daemon/pipeline/locate.h"
 #include "proto/base/clock.h"
 
 /* ---- memory for a field ---------------------------------------------------------------------------------------- */
@@ -331,7 +331,7 @@ int fields_serve(struct worker *worker, struct task *task, struct why *why) {
         int r;
 
         if (task->is_head) {
-                task_take_head(task);
+                locate_take_head(task);
                 return 0;
         }
         r = rendering_begin(&worker->rendering, task, why);

@@ -13,8 +13,9 @@
 #include "daemon/base/log.h"
 #include "daemon/base/work/sweeper.h"
 #include "daemon/pipeline/desk/desk.h"
-#include "daemon/pipeline/planner.h"
+#include "daemon/pipeline/planner_thread.h"
 #include "daemon/pipeline/pool.h"
+#include "daemon/pipeline/sample_states.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 

@@ -1,9 +1,9 @@
 /* pipeline/pipeline.h: joins the floors below: plan -> read -> decode -> augment -> collate -> publish.
  *
  *   main thread   pipeline_add, _seek, _remove            through the planner's commands
- *   planner       batches of indices into free slots      planner.h
+ *   planner       batches of indices into free slots      planner_thread.h
  *   reader        bytes of samples into buffers           io/reader.h
- *   workers       bytes into pixels in their place        worker.h; the last of a batch publishes it
+ *   workers       bytes into pixels in their place        worker_thread.h; the last of a batch publishes it
  *
  * Everything is made at the start and limited: at most as many samples are under way as there are tasks. Only the
  * number of workers can change (pool.h). */
@@ -16,7 +16,7 @@
 #include "daemon/base/settings.h"
 #include "daemon/pipeline/counters.h"
 #include "daemon/pipeline/pool.h"
-#include "daemon/pipeline/stream.h"
+#include "daemon/pipeline/stream_make.h"
 
 struct pipeline;
 struct reader_report;

@@ -56,23 +56,6 @@ uint32_t rows_at_once(struct stream *stream) {
         return 1;
 }
 
-void rows_go_to(struct task *task, uint32_t idx_row) {
-        const struct batch_sample sample = task_row_sample(&task->rows[idx_row]);
-
-        task_begin(task, task->batch, task->idx_sample + idx_row - task->idx_row, &sample);
-        task->program = programs_with(task->batch->stream->programs, sample.candidate);
-        task->idx_row = idx_row;
-        task->is_copied = false;
-        task->own.n_tries = task->own.idx_blamed == idx_row;
-}
-
-bool rows_next(struct task *task) {
-        if (task->idx_row + 1 >= task->n_rows)
-                return false;
-        rows_go_to(task, task->idx_row + 1);
-        return true;
-}
-
 static const struct codec *pipeline_rows_codec_of(const struct stream *stream, uint32_t idx_field, uint64_t sample) {
         return program_codec(programs_with(stream->programs, sample), idx_field);
 }
@@ -297,7 +280,7 @@ static uint32_t rows_serve(struct worker *worker, struct task *task) {
 static void end_some(struct worker *worker, struct task *task, uint32_t n) {
         if (n > 0)
                 batch_samples_done(task->batch, n, worker->counters);
-        rows_go_to(task, n);
+        task_go_to_row(task, n);
 }
 
 /* From the first one that cannot be copied on, they are read one by one. */

@@ -14,8 +14,6 @@
  * the samples before it are done, and it and those after it go on one by one. */
 #pragma once
 
-#include "daemon/pipeline/planner.h"
-#include "daemon/pipeline/sample_states.h"
 #include "daemon/pipeline/worker.h"
 
 /* Can its samples be copied so? Once it has its program and dataset. */
@@ -29,9 +27,3 @@ enum sample_state rows_copy(struct worker *worker, struct task *task);
 
 /* Worker: a run is back from the desk: all of it, or its first samples are done, and the next one has the outcome. */
 enum sample_state rows_function(struct worker *worker, struct task *task);
-
-/* Worker: from now on the task is with its row `idx_row`, and takes the others one by one. */
-void rows_go_to(struct task *task, uint32_t idx_row);
-
-/* The task's next sample is the one it is with from now on, to be read. Returns false if there is none. */
-bool rows_next(struct task *task);

@@ -1,9 +1,6 @@
-/* pipeline/planner.h: which sample is read next, for whom.
+/* pipeline/planner.h: what the planner has: its tasks and streams, and what other threads tell it.
  *
- * One thread. It takes free slots, turns them into batches of sample indices (order + rank + world + cursor), and keeps
- * the reader busy. When there is a choice it serves the job that has the fewest samples under way, and of that job the
- * rank that will run dry first: the one whose prepared batches last the shortest time at the speed at which it takes
- * them. When all rings are full it sleeps, and a release wakes it: a full ring is the only backpressure. */
+ * The thread itself is in pipeline/planner_thread.h, its decisions in pipeline/schedule.h. */
 #pragma once
 
 #include <pthread.h>
@@ -16,7 +13,6 @@
 #include "daemon/base/settings.h"
 #include "daemon/pipeline/counters.h"
 #include "daemon/pipeline/jobs/shares.h"
-#include "daemon/pipeline/memory/page_cache.h"
 #include "daemon/pipeline/task.h"
 
 struct planner_options {
@@ -50,14 +46,14 @@ struct planner {
                                 lacks any */
         uint64_t looked_ns;  /* planner: when stuck reads were last looked for */
         uint64_t making_ns;  /* planner: how long making a batch takes, smoothed over all streams */
-        TAILQ_HEAD(, stream) streams; /* planner */
-        struct tasks retries;         /* planner: waiting for a place in the order that is not final yet */
-        uint64_t n_replays;           /* planner: places that were chosen for batches that are served again */
-        uint32_t n_parked;            /* planner: samples of all streams that wait for their dataset */
-        struct tasks resting;         /* planner: until task->not_before_ns; the first one is due first */
+        struct streams streams; /* planner */
+        struct tasks retries;   /* planner: waiting for a place in the order that is not final yet */
+        uint64_t n_replays;     /* planner: places that were chosen for batches that are served again */
+        uint32_t n_parked;      /* planner: samples of all streams that wait for their dataset */
+        struct tasks resting;   /* planner: until task->not_before_ns; the first one is due first */
 
         _Alignas(64) pthread_mutex_t lock; /* guards what follows; a leaf */
-        TAILQ_HEAD(, stream) commands;
+        struct streams commands;
         struct tasks returned; /* finished; from workers */
         struct tasks again;    /* to be read again; from workers */
         uint32_t n_returned;
@@ -65,11 +61,6 @@ struct planner {
 
         _Atomic bool stopping;
 };
-
-int planner_start(struct planner *planner, const struct planner_options *options);
-
-/* All streams must have been removed; tasks may still be under way. Joins the thread. */
-void planner_stop(struct planner *planner);
 
 /* Wakes the planner because something that it checks has changed. Any thread. */
 void planner_wake(struct planner *planner);
@@ -98,6 +89,9 @@ enum sample_state planner_substitute(struct planner *planner, struct task *task)
 
 /* The sample waits until task->not_before_ns. */
 enum sample_state planner_rest(struct planner *planner, struct task *task);
+
+/* The sample leaves its task, which then takes its next one, or is free (pipeline/failure/park.h). */
+enum sample_state planner_park(struct planner *planner, struct task *task);
 
 /* The files of the stream's datasets are closed, and opened again by whoever reads them. Planner only. */
 void planner_forget_files(struct planner *planner, struct stream *stream);

@@ -14,7 +14,7 @@
 #include "daemon/base/settings.h"
 #include "daemon/base/work/pace.h"
 #include "daemon/pipeline/counters.h"
-#include "daemon/pipeline/worker.h"
+#include "daemon/pipeline/worker_thread.h"
 
 #define POOL_TEXT_MAX 320u
 

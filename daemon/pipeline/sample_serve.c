@@ -2,11 +2,11 @@
 
 #include <errno.h>
 
-#include "daemon/pipeline/after.h"
 #include "daemon/pipeline/batch.h"
 #include "daemon/pipeline/desk/desk.h"
 #include "daemon/pipeline/fields.h"
-#include "daemon/pipeline/pipeline_rows.h"
+#include "daemon/pipeline/planner.h"
+#include "daemon/pipeline/replay/replay.h"
 #include "daemon/pipeline/whole.h"
 #include "proto/base/clock.h"
 
@@ -234,7 +234,7 @@ enum sample_state sample_end(struct worker *worker, struct task *task) {
         if (atomic_load_explicit(&batch->stream->job->failed, memory_order_relaxed))
                 planner_wake(worker->planner); /* so that the other ranks of the job learn of it */
         task->idx_row += n - 1;
-        return rows_next(task) ? SAMPLE_LOCATE : SAMPLE_FREE;
+        return task_next_row(task) ? SAMPLE_LOCATE : SAMPLE_FREE;
 }
 
 /* If it is no longer wanted, an empty batch is published, which the client passes over. */

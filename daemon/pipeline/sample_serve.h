@@ -1,7 +1,6 @@
 /* pipeline/sample_serve.h: what a worker does with a sample, from bytes that have arrived to its end (pipeline/sample_states.h). */
 #pragma once
 
-#include "daemon/pipeline/sample_states.h"
 #include "daemon/pipeline/worker.h"
 
 /* Its bytes have arrived, or could not be read. */

@@ -7,7 +7,7 @@
 #include "daemon/pipeline/batch.h"
 #include "daemon/pipeline/desk/desk.h"
 #include "daemon/pipeline/failure/failure.h"
-#include "daemon/pipeline/failure/park.h"
+#include "daemon/pipeline/locate.h"
 #include "daemon/pipeline/pipeline_rows.h"
 #include "daemon/pipeline/sample_serve.h"
 #include "daemon/pipeline/whole.h"
@@ -37,7 +37,7 @@ struct state_row {
 static const struct state_row ROWS[N_SAMPLE_STATES] = {
         /*                    name          with      its function                   may be followed by */
         [SAMPLE_FREE]       = { "free",       PLANNER, { .plan = planner_retire },    TO(LOCATE) | TO(COPY) | TO(REPLAY) },
-        [SAMPLE_LOCATE]     = { "locate",     PLANNER, { .plan = task_locate },       TO(READ) | TO(OPEN) },
+        [SAMPLE_LOCATE]     = { "locate",     PLANNER, { .plan = locate_sample },       TO(READ) | TO(OPEN) },
         [SAMPLE_READ]       = { "read",       READER,  { NULL },                      TO(OPEN) },
         [SAMPLE_OPEN]       = { "open",       WORKER,  { .work = sample_open },       TO(RENDER) | TO(FAULT) | TO(DROP) },
         [SAMPLE_RENDER]     = { "render",     WORKER,  { .work = sample_render },     TO(LOCATE) | TO(FUNCTION) | TO(SERVED) |
@@ -50,9 +50,9 @@ static const struct state_row ROWS[N_SAMPLE_STATES] = {
 
         [SAMPLE_FAULT]      = { "fault",      WORKER,  { .work = failure_decide },    TO(PARK) | TO(REST) | TO(SUBSTITUTE) |
                                                                                       TO(SKIP) | TO(FAIL) },
-        [SAMPLE_RETRY]      = { "retry",      PLANNER, { .plan = task_retry },        TO(LOCATE) },
+        [SAMPLE_RETRY]      = { "retry",      PLANNER, { .plan = locate_again },        TO(LOCATE) },
         [SAMPLE_REST]       = { "rest",       PLANNER, { .plan = planner_rest },      TO(LOCATE) },
-        [SAMPLE_PARK]       = { "park",       PLANNER, { .plan = park_sample },       TO(LOCATE) | TO(FREE) },
+        [SAMPLE_PARK]       = { "park",       PLANNER, { .plan = planner_park },       TO(LOCATE) | TO(FREE) },
         [SAMPLE_SUBSTITUTE] = { "substitute", PLANNER, { .plan = planner_substitute }, TO(LOCATE) },
         [SAMPLE_SKIP]       = { "skip",       WORKER,  { .work = failure_skip },      TO(END) },
         [SAMPLE_FAIL]       = { "fail",       WORKER,  { .work = failure_fail },      TO(END) },

@@ -8,42 +8,8 @@
  * A task (pipeline/task.h) is what a sample has while it is under way; a free task is in the state FREE. */
 #pragma once
 
-enum sample_state {
-        SAMPLE_FREE, /* of the task: it has no sample */
-        SAMPLE_LOCATE,
-        SAMPLE_READ,
-        SAMPLE_OPEN,
-        SAMPLE_RENDER,
-        SAMPLE_FUNCTION,
-        SAMPLE_FINISH,
-        SAMPLE_SERVED,
-
-        SAMPLE_FAULT,
-        SAMPLE_RETRY,
-        SAMPLE_REST,
-        SAMPLE_PARK,
-        SAMPLE_SUBSTITUTE,
-        SAMPLE_SKIP,
-        SAMPLE_FAIL,
-        SAMPLE_DROP,
-        SAMPLE_END,
-
-        SAMPLE_COPY, /* of several samples that are only copied (pipeline/pipeline_rows.h) */
-        SAMPLE_RUN,
-
-        SAMPLE_GATHER, /* of a whole batch (pipeline/whole.h) */
-        SAMPLE_BATCH,
-        SAMPLE_COLLATE,
-        SAMPLE_REPLAY,
-
-        N_SAMPLE_STATES,
-        SAMPLE_ELSEWHERE, /* returned by a function that has left the task, as it is, to somebody who passes it on */
-};
-
-struct fair_queue;
-struct planner;
-struct task;
-struct worker;
+#include "daemon/pipeline/planner.h"
+#include "daemon/pipeline/worker.h"
 
 /* The planner begins a sample, or several, with a free task. */
 void states_begin(struct planner *planner, struct task *task, enum sample_state first);

@@ -5,6 +5,8 @@
 #include "daemon/data/growth.h"
 #include "daemon/pipeline/batch.h"
 #include "daemon/pipeline/pipeline_rows.h"
+#include "daemon/pipeline/replay/replay.h"
+#include "daemon/pipeline/sample_states.h"
 #include "proto/base/clock.h"
 
 #define CHUNK_SAMPLES 8u /* planned for one stream before the next one is chosen: a tenth of a usual batch */

@@ -17,7 +17,7 @@
 #include "daemon/pipeline/catalog/catalog.h"
 #include "daemon/pipeline/jobs/job.h"
 #include "daemon/pipeline/memory/large_buffers.h"
-#include "daemon/pipeline/replay/replay.h"
+#include "daemon/pipeline/replay/replay_state.h"
 #include "daemon/ring/batch_ring.h"
 
 /* Requests of the main thread to the planner; bits, so that the same request twice counts once. */
@@ -76,20 +76,6 @@ struct batch {
         bool failed;
         struct why failure;
         uint32_t failure_code; /* as of job_fail() */
-};
-
-struct stream_options {
-        struct job *job;                 /* a reference of the caller's is taken over */
-        struct catalog_dataset *dataset; /* likewise */
-        struct programs *programs;       /* taken over */
-        uint32_t rank;
-        struct budget *budget; /* pays for its ring: the user's share; outlives the stream. NULL: the pipeline's */
-        struct cursor first;
-        uint64_t n_epochs; /* from first.epoch on; 0: no end */
-        uint32_t n_slots;
-        int numa_node;
-        int wake_socket;                 /* taken over: a duplicate of the session's */
-        const _Atomic bool *is_unwanted; /* set when nobody waits for the stream any more; NULL: never */
 };
 
 /* What is counted for a rank (base/number_rows.h). */
@@ -161,26 +147,7 @@ struct stream {
         struct batch batches[DLP_SLOTS_MAX]; /* by slot */
 };
 
-struct stream_memory {
-        struct fair_queue *ready; /* to the workers */
-        struct budget *budget;
-        struct held_list *held;
-        struct order_tables *tables;
-        enum segment_wish huge_pages, lock;
-        struct isolation *isolation; /* NULL: workers decode */
-        uint32_t n_threads;
-        uint64_t max_pixels; /* bounds a slot of variable size */
-        uint64_t max_step_pixels;
-        uint64_t large_bytes; /* of scratch for large samples, and for batches that plug-ins collate */
-};
-
-/* Makes the ring and everything else; blocks while memory is touched. On failure the caller keeps what would have been
- * taken over. -EINVAL (no such rank, empty dataset), -ENOMEM with the numbers, -EOVERFLOW. */
-int stream_new(const struct stream_options *options, const struct stream_memory *memory, struct stream **ret_stream,
-               struct why *why);
-
-/* Frees everything. None of its tasks may be under way. Takes NULL. */
-void stream_free(struct stream *stream);
+TAILQ_HEAD(streams, stream);
 
 /* The spec of the order of one of its epochs. */
 struct order_spec stream_order_spec(const struct stream *stream, uint64_t epoch);

@@ -16,10 +16,42 @@
 #include "daemon/base/queue.h"
 #include "daemon/io/reader.h"
 #include "daemon/pipeline/memory/large_buffers.h"
-#include "daemon/pipeline/sample_states.h"
 #include "daemon/pipeline/stream.h"
 
 #define TASK_BUFFER_BYTES (256u << 10) /* registered with the kernel; an ImageNet photo is 110 KiB */
+
+/* What is done with a sample next (pipeline/sample_states.h). */
+enum sample_state {
+        SAMPLE_FREE, /* of the task: it has no sample */
+        SAMPLE_LOCATE,
+        SAMPLE_READ,
+        SAMPLE_OPEN,
+        SAMPLE_RENDER,
+        SAMPLE_FUNCTION,
+        SAMPLE_FINISH,
+        SAMPLE_SERVED,
+
+        SAMPLE_FAULT,
+        SAMPLE_RETRY,
+        SAMPLE_REST,
+        SAMPLE_PARK,
+        SAMPLE_SUBSTITUTE,
+        SAMPLE_SKIP,
+        SAMPLE_FAIL,
+        SAMPLE_DROP,
+        SAMPLE_END,
+
+        SAMPLE_COPY, /* of several samples that are only copied (pipeline/pipeline_rows.h) */
+        SAMPLE_RUN,
+
+        SAMPLE_GATHER, /* of a whole batch (pipeline/whole.h) */
+        SAMPLE_BATCH,
+        SAMPLE_COLLATE,
+        SAMPLE_REPLAY,
+
+        N_SAMPLE_STATES,
+        SAMPLE_ELSEWHERE, /* returned by a function that has left the task, as it is, to somebody who passes it on */
+};
 
 struct picture_size {
         uint32_t width, height;
@@ -93,8 +125,8 @@ struct task {
         struct field_bytes fields[DLP_TENSORS_MAX]; /* of what is read: where each field of its stream's program lies */
         uint32_t n_reads;  /* of the sample: one for each file that has fields of it. 0: nothing has to be read */
         uint32_t idx_read; /* the one under way; the fields of earlier ones are served */
-        struct source_piece piece;    /* of a gathered field: what the read under way brings */
-        bool is_head;                 /* the read under way brings the first bytes of a long sound: task_take_head() */
+        struct source_piece piece; /* of a gathered field: what the read under way brings */
+        bool is_head;              /* the read under way brings the first bytes of a long sound: locate_take_head() */
         struct codec_excerpt excerpt; /* the read under way brings this part of it, if it has a head */
         uint32_t idx_field; /* worker: the first of them (in program_serving()) that is not served yet; it may wait */
                             /* for memory in between */
@@ -141,28 +173,21 @@ static inline struct task *task_of_ready(struct fair_item *item) {
         return (struct task *)((uint8_t *)item - offsetof(struct task, ready));
 }
 
-struct planner;
-
 /* From now on the task is with this sample of the batch. Planner, or the worker that has it. */
 void task_begin(struct task *task, struct batch *batch, uint32_t idx_sample, const struct batch_sample *sample);
 
 /* What is known of the trouble with its sample. NULL: there is no memory for it. Any thread that has the task. */
 struct trouble *task_trouble(struct task *task);
 
+/* From now on it is with its row `idx_row`, and takes the others one by one. */
+void task_go_to_row(struct task *task, uint32_t idx_row);
+
+/* Its next row is the sample that it is with from now on, to be read. Returns false if there is none. */
+bool task_next_row(struct task *task);
+
 /* Nothing is read for its sample, or for its batch; what an earlier one read may be gone. Any thread that has the
  * task. */
 void task_read_nothing(struct task *task);
-
-/* Finds where the candidate's bytes lie, and memory for them; if there is none now, it waits for a buffer of its
- * stream. An error is passed to the worker like that of a read. Planner only. */
-enum sample_state task_locate(struct planner *planner, struct task *task);
-
-/* It is made again from its bytes. Planner only. */
-enum sample_state task_retry(struct planner *planner, struct task *task);
-
-/* The first bytes of a sound have arrived (is_head): finds where the sample's part of it lies, and only that will be
- * read. The worker that has the task. */
-void task_take_head(struct task *task);
 
 /* For how long the reader has had it; 0 if it has not. Planner only. */
 uint64_t task_reading_ns(const struct task *task, uint64_t now_ns);

@@ -6,6 +6,7 @@
 #include "daemon/pipeline/batch.h"
 #include "daemon/pipeline/desk/desk.h"
 #include "daemon/pipeline/failure/failure.h"
+#include "daemon/pipeline/planner.h"
 #include "proto/base/amounts.h"
 #include "proto/order/philox.h"
 

@@ -16,7 +16,6 @@
  * of its job, as every sample does. */
 #pragma once
 
-#include "daemon/pipeline/sample_states.h"
 #include "daemon/pipeline/worker.h"
 
 /* Is there memory for collations of plug-ins? -EINVAL: a batch and what they make of it would take more than workers

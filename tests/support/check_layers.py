@@ -16,8 +16,7 @@ What reads the files of a dataset opens them and looks at them by base/machine/b
 out of the dataset's folder.
 
 Inside a floor units may include each other, but not in a large circle: whoever wants to understand one of them would have to
-understand all. A unit is a .c file with its header; a circle of more than CIRCLE_MAX is an offence, and KNOTS says how large
-those are that are still there.
+understand all. A unit is a .c file with its header; a circle of more than CIRCLE_MAX is an offence.
 
 Prints file:line for each offence and ends with 1 if there is one.
 """
@@ -48,7 +47,6 @@ CLIENT = {
     "client/examples": ("client/include",),
 }
 CIRCLE_MAX = 4
-KNOTS = {"daemon/pipeline": 22}  # floor: units of its largest circle; to be made smaller
 PRODUCT = ("proto", "daemon", "client")
 GENERATED = (".pb-c.h", "proto/version.h")  # by the Makefile, below build/
 READS_DATASETS = ("daemon/data/formats/", "daemon/data/index/index_builder.c", "daemon/data/view/", "daemon/io/")
@@ -187,8 +185,7 @@ def circle_offences(root, paths):
                 if match and units.get(match.group(2), units[path]) != units[path]:
                     includes[units[path]].add(units[match.group(2)])
     for circle in circles(includes):
-        floor = unit_of(circle[0] + ".c")
-        if len(circle) > KNOTS.get(floor, CIRCLE_MAX):
+        if len(circle) > CIRCLE_MAX:
             yield f"{min(circle)}.c:1: {len(circle)} units include each other in a circle, {CIRCLE_MAX} may: {' '.join(sorted(circle))}"
 
 

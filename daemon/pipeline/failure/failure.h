@@ -2,7 +2,6 @@
  * decides. */
 #pragma once
 
-#include "daemon/pipeline/sample_states.h"
 #include "daemon/pipeline/worker.h"
 
 /* worker->fault has the error that was met with the task's candidate, and what is wrong with it. Followed by

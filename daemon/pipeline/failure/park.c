@@ -6,27 +6,9 @@
 
 #include "daemon/base/log.h"
 #include "daemon/pipeline/batch.h"
-#include "daemon/pipeline/pipeline_rows.h"
+#include "daemon/pipeline/sample_states.h"
 #include "daemon/pipeline/schedule.h"
 #include "proto/base/clock.h"
-
-/* ---- parking samples ----------------------------------------------------------------------------------------- */
-
-enum sample_state park_sample(struct planner *planner, struct task *task) {
-        struct stream *stream = task->batch->stream;
-        struct trouble *trouble = task->trouble;
-
-        trouble->batch = task->batch;
-        trouble->idx_sample = task->idx_sample;
-        trouble->sample = task->sample;
-        trouble->remakes = task->remakes;
-        trouble->n_batch_tries = task->n_batch_tries;
-        TAILQ_INSERT_TAIL(&stream->parked, trouble, entry);
-        planner->n_parked++;
-        task->trouble = NULL;
-        task->remakes = false;
-        return rows_next(task) ? SAMPLE_LOCATE : SAMPLE_FREE;
-}
 
 static void read_parked_again(struct planner *planner, struct stream *stream, struct trouble *trouble) {
         struct task *task = planner_take_task(planner, stream);

@@ -2,9 +2,10 @@
  *
  * A read of a sample has failed, and it is not known yet whether the sample or its file system is at fault
  * (pipeline/failure/outage.h). Such a sample leaves its task, so that other samples can use the task, and is parked
- * with its stream. When a look has found the dataset readable, the sample is read again, before anything new is planned
- * for the stream: so a job goes on exactly where it was. While the dataset cannot be read, nothing of the stream is
- * planned, and its client is told why (pipeline/waits.h). After outage_timeout the job ends with the reason.
+ * with its stream (planner_park()). When a look has found the dataset readable, the sample is read again, before
+ * anything new is planned for the stream: so a job goes on exactly where it was. While the dataset cannot be read,
+ * nothing of the stream is planned, and its client is told why (pipeline/waits.h). After outage_timeout the job ends
+ * with the reason.
  *
  * All functions run on the planner's thread. */
 #pragma once
@@ -13,12 +14,8 @@
 #include <stdint.h>
 
 #include "daemon/pipeline/planner.h"
-#include "daemon/pipeline/sample_states.h"
 
 #define PARK_TICK_MS 50 /* how often parked samples are checked */
-
-/* Takes the sample out of its task, which then takes its next one, or is free. */
-enum sample_state park_sample(struct planner *planner, struct task *task);
 
 /* Reads again the samples that may be read again, and ends those that are not wanted any more or have waited too
  * long. */

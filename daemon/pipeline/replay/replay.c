@@ -1,7 +1,5 @@
 #include "daemon/pipeline/replay/replay.h"
 
-#include "daemon/pipeline/planner.h"
-
 static uint32_t replay_get(const _Atomic uint32_t *word) {
         return atomic_load_explicit(word, memory_order_relaxed);
 }
@@ -55,13 +53,13 @@ void replay_begin(struct stream *stream) {
 }
 
 /* How often the rank was served again that has had most of this round. It may be done already. */
-static uint32_t most_planned(struct planner *planner, const struct stream *stream) {
+static uint32_t most_planned(const struct streams *streams, const struct stream *stream) {
         uint32_t n_most = 0;
         struct stream *other;
 
         if (stream->replay.round == 0) /* no place was chosen yet */
                 return 0;
-        TAILQ_FOREACH(other, &planner->streams, entry)
+        TAILQ_FOREACH(other, streams, entry)
                 if (other->job == stream->job && other->replay.round == stream->replay.round &&
                     replay_get(&other->replay.n_planned) > n_most)
                         n_most = replay_get(&other->replay.n_planned);
@@ -70,13 +68,13 @@ static uint32_t most_planned(struct planner *planner, const struct stream *strea
 
 /* Those that have been served as many as the one that has had most are done, the others go on until then. A stream that
  * is still waiting for its place is served when it gets there, like the others. */
-void replay_end(struct planner *planner, struct stream *stream, enum replay_end end) {
-        uint32_t n_most = most_planned(planner, stream);
+void replay_end(struct streams *streams, struct stream *stream, enum replay_end end) {
+        uint32_t n_most = most_planned(streams, stream);
         struct stream *other;
 
         if (!replay_is_under_way(&stream->replay))
                 return;
-        TAILQ_FOREACH(other, &planner->streams, entry) {
+        TAILQ_FOREACH(other, streams, entry) {
                 struct replay *replay = &other->replay;
 
                 if (other->job != stream->job || !replay_is_under_way(replay))
@@ -119,11 +117,11 @@ struct ranks_seen {
         uint64_t epoch, step; /* the furthest place of all */
 };
 
-static struct ranks_seen replay_see_ranks(struct planner *planner, const struct job *job) {
+static struct ranks_seen replay_see_ranks(const struct streams *streams, const struct job *job) {
         struct ranks_seen seen = { 0 };
         struct stream *stream;
 
-        TAILQ_FOREACH(stream, &planner->streams, entry) {
+        TAILQ_FOREACH(stream, streams, entry) {
                 const struct replay *replay = &stream->replay;
                 uint64_t epoch = 0, step = 0;
 
@@ -150,24 +148,24 @@ static struct ranks_seen replay_see_ranks(struct planner *planner, const struct 
 }
 
 /* All ranks have kept batches: they are served from the furthest place on. */
-static void choose_place(struct planner *planner, const struct job *job, const struct ranks_seen *seen) {
+static void choose_place(const struct streams *streams, const struct job *job, const struct ranks_seen *seen,
+                         uint64_t number) {
         struct stream *stream;
 
-        planner->n_replays++;
-        TAILQ_FOREACH(stream, &planner->streams, entry) {
+        TAILQ_FOREACH(stream, streams, entry) {
                 if (stream->job != job || replay_get(&stream->replay.state) != REPLAY_KEEPING)
                         continue;
-                stream->replay.round = planner->n_replays;
+                stream->replay.round = number;
                 stream->replay.epoch = seen->epoch;
                 stream->replay.step = seen->step;
                 replay_set(&stream->replay.state, REPLAY_WAITING);
         }
 }
 
-void replay_look(struct planner *planner) {
+void replay_look(struct streams *streams, uint64_t *n_places) {
         struct stream *stream;
 
-        TAILQ_FOREACH(stream, &planner->streams, entry) {
+        TAILQ_FOREACH(stream, streams, entry) {
                 struct replay *replay = &stream->replay;
                 struct ranks_seen seen;
 
@@ -178,18 +176,18 @@ void replay_look(struct planner *planner) {
                     atomic_load_explicit(&replay->n_using, memory_order_acquire) == 0)
                         free_kept(stream);
                 if (replay_is_under_way(replay) && stream->is_ended)
-                        replay_end(planner, stream, REPLAY_AT_END);
+                        replay_end(streams, stream, REPLAY_AT_END);
                 if (replay_get(&replay->state) != REPLAY_KEEPING)
                         continue;
-                seen = replay_see_ranks(planner, stream->job);
+                seen = replay_see_ranks(streams, stream->job);
                 if (seen.is_at_end)
-                        replay_end(planner, stream, REPLAY_AT_END);
+                        replay_end(streams, stream, REPLAY_AT_END);
                 else if (seen.lacks_memory)
-                        replay_end(planner, stream, REPLAY_NO_MEMORY);
+                        replay_end(streams, stream, REPLAY_NO_MEMORY);
                 else if (seen.n_there < stream->job->terms.world)
-                        replay_end(planner, stream, REPLAY_LEFT);
+                        replay_end(streams, stream, REPLAY_LEFT);
                 else if (seen.n_ready == seen.n_there)
-                        choose_place(planner, stream->job, &seen);
+                        choose_place(streams, stream->job, &seen, ++*n_places);
         }
 }
 

@@ -17,68 +17,21 @@
  * looks as fast as its launches); handing out the same slot again (what the trainer changed in place would come to it
  * changed).
  *
- * Threads: the planner owns what follows, workers copy. What others may read is atomic. */
+ * How far a rank is says struct replay (pipeline/replay/replay_state.h). */
 #pragma once
 
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "daemon/pipeline/replay/kept.h"
-
-#define REPLAY_KEPT_MAX  10u
-#define REPLAY_TOTAL_MAX 100000u
-
-struct planner;
-struct stream;
-struct batch;
-
-enum replay_state {
-        REPLAY_NOTHING,
-        REPLAY_KEEPING,
-        REPLAY_WAITING,
-        REPLAY_SERVING,
-        REPLAY_DONE, /* all are planned; the trainer may still have to take some */
-};
-
-/* Why it ended early. */
-enum replay_end {
-        REPLAY_WHOLE,
-        REPLAY_ASKED,     /* whoever began it, or another one, asked for its end */
-        REPLAY_NO_MEMORY, /* not even one batch of a rank could be kept */
-        REPLAY_LEFT,      /* a rank left, or moved to another place */
-        REPLAY_AT_END,    /* a rank has no batch left */
-};
-
-/* Of one stream. */
-struct replay {
-        _Atomic uint32_t state;      /* enum replay_state; relaxed, as all of these */
-        _Atomic uint32_t end;        /* enum replay_end */
-        _Atomic uint32_t n_asked;    /* main thread: for the next STREAM_REPLAY; 0: the planner has seen it */
-        _Atomic uint32_t n_total;    /* batches to be served again */
-        _Atomic uint32_t n_planned;  /* of these */
-        _Atomic uint32_t n_finished; /* batches that were to be kept, whether they could be or not */
-        _Atomic uint32_t n_kept;
-        _Atomic uint32_t n_using;        /* batches under way that use `kept` */
-        _Atomic uint64_t first_sequence; /* of the ring: the first batch that was served again */
-
-        bool is_due;      /* it was commanded, and has not begun yet */
-        uint32_t n_begun; /* batches that are to be kept */
-        uint64_t round;   /* the same for all ranks that are served at one place; 0: it is not chosen yet */
-        uint64_t epoch;   /* where serving begins: */
-        uint64_t step;
-        struct kept kept[REPLAY_KEPT_MAX];
-};
+#include "daemon/pipeline/stream.h"
 
 /* ---- planner ------------------------------------------------------------------------------------------------- */
 
 /* The commands STREAM_REPLAY, which does nothing if it was not asked for, and STREAM_REPLAY_END, which is for all ranks
  * of the job. */
 void replay_begin(struct stream *stream);
-void replay_end(struct planner *planner, struct stream *stream, enum replay_end end);
+void replay_end(struct streams *streams, struct stream *stream, enum replay_end end);
 
-/* Once each turn: jobs all of whose ranks have kept enough get their place, and copies that nobody needs are freed. */
-void replay_look(struct planner *planner);
+/* Once each turn: jobs all of whose ranks have kept enough get their place, and copies that nobody needs are freed.
+ * `n_places`: that were chosen so far. */
+void replay_look(struct streams *streams, uint64_t *n_places);
 
 /* Is the stream, which has no batch to plan, to be served one again now? */
 bool replay_is_due(struct stream *stream);
