@@ -50,6 +50,7 @@ PLANTED = [
     ("daemon/staging/attic/planted.c", "int planted;", "no rule knows daemon/staging/attic"),
     ("daemon/attic/planted.c", "int planted;", "no rule knows daemon/attic"),
     ("daemon/data/formats/planted.c", "int fd = openat(root_fd, name, O_RDONLY);", "follows links out of a dataset's folder"),
+    ("daemon/data/intake/planted.c", 'fd = open("more", O_RDONLY);', "follows links out of a dataset's folder"),
     ("daemon/data/view/planted.c", "if (fstatat(root_fd, name, &status, 0) < 0)", "follows links out of a dataset's folder"),
 ]
 
@@ -236,6 +237,8 @@ LOCKED = [
     ("pthread_mutex_lock(&a->lock);\n pthread_mutex_unlock(&a->lock);\n inner(b);", None),
     ("pthread_mutex_lock(&a->lock);\n inner(b);\n pthread_mutex_unlock(&a->lock);",
      "outer() through inner(): takes b.lock while it holds a.lock"),
+    ("take(a);\n inner(b);\n give(a);", "outer() through inner(): takes b.lock while it holds a.lock"),
+    ("take(a);\n give(a);\n inner(b);", None),
     ("pthread_mutex_lock(&a->lock);\n /* inner(b); */\n pthread_mutex_unlock(&a->lock);", None),
     ("pthread_mutex_lock(&a->lock);\n between(a, b);\n pthread_mutex_unlock(&a->lock);", None),
     ("pthread_mutex_lock(&b->lock);\n pthread_mutex_lock(&c->lock);\n pthread_mutex_unlock(&c->lock);\n pthread_mutex_unlock(&b->lock);",
@@ -288,6 +291,12 @@ static void between(struct a *a, struct b *b) {{
  pthread_mutex_unlock(&a->lock);
  {taking}
  pthread_mutex_lock(&a->lock);
+}}
+static void take(struct a *a) {{
+ pthread_mutex_lock(&a->lock);
+}}
+static void give(struct a *a) {{
+ pthread_mutex_unlock(&a->lock);
 }}
 void outer(struct a *a, struct b *b, struct c *c, struct d *d) {{
  {text}

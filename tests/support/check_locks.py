@@ -3,8 +3,9 @@
 
 Finds pairs (held, taken) in the sources of daemon, client and staging: within a function, and through the functions that it calls. A
 lock is named after its struct and member, `ring.lock`, or, if it is a variable of a file, after file and variable, `log_limits.c:lock`.
-A lock counts as held from where it is taken to the last place of the function that gives it back. Calls through pointers are not
-seen: such a pair is a row whose reason begins with "callback".
+A lock counts as held from where it is taken to the last place of the function that gives it back. A function that ends with a lock
+taken, or that only gives one back, does this for its caller. Calls through pointers are not seen: such a pair is a row whose reason
+begins with "callback".
 
 Prints each pair that the table lacks, each row that no code has, each circle, and each lock whose comment says that it is a leaf though
 another one is taken under it; ends with 1 if there is one.
@@ -20,6 +21,7 @@ MACRO = re.compile(r"^#define ([a-z]\w*)\((?:[^\n]*\\\n)*[^\n]*", re.M)
 CALL = re.compile(r"\b([A-Za-z_]\w*)\(")
 LOCKING = re.compile(r"\bpthread_mutex_(lock|trylock|unlock)\(([^;]*?)\)(?=[;\s)!=&|])")
 LEAF = re.compile(r"\bpthread_mutex_t (\w+);\s*/\*(?:(?!\*/).)*\b(?:leaf|no other lock is)\b", re.S)
+HELPERS_MAX = 3  # functions that take a lock for each other's callers
 ROW = re.compile(r"^\| `([\w.:]+)` \| `([\w.:]+)` \| ([^|]*) \|$", re.M)
 
 
@@ -43,6 +45,13 @@ class Function:
         self.path, self.name, self.text, self.is_local = path, name, text, is_local
         self.types = {variable: kind for kind, variable in re.findall(r"\bstruct (\w+) \*{0,2}(\w+)\b", text)}
         self.events = []  # (what, name of a lock or of a function), in the sequence of the text
+        self.left = []  # of these, what holds for its caller after it: a lock is taken, or given back
+
+
+def left_of(events):
+    first = {lock: what for what, lock in reversed(events) if what != "call"}
+    last = {lock: what for what, lock in events if what != "call"}
+    return [(what, lock) for lock, what in sorted(last.items()) if first[lock] == what]
 
 
 class Sources:
@@ -58,8 +67,13 @@ class Sources:
                         self.read(os.path.relpath(path, root), stripped(text), text)
         self.local = {(f.path, f.name): f for f in self.functions}
         self.shared = {f.name: f for f in self.functions if not f.is_local}
-        for function in self.functions:
-            function.events = self.events(function)
+        events = {function: self.events(function) for function in self.functions}
+        for _ in range(HELPERS_MAX):
+            for function in self.functions:
+                function.events = [event for one in events[function]
+                                   for event in [one] + (one[1].left if one[0] == "call" else [])]
+            for function in self.functions:
+                function.left = left_of(function.events)
 
     def read(self, path, text, whole):
         for match in re.finditer(r"\bstruct (\w+) \{", text):
