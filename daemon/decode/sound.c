@@ -11,6 +11,7 @@
 #include "daemon/base/little_endian.h"
 #include "daemon/decode/flac/flac.h"
 #include "daemon/decode/vorbis_headers.h"
+#include "proto/base/sound_file.h"
 
 #define WAV_UNKNOWN_MIN 0x7ffff000u
 #define BLOCK_SAMPLES   4096u /* of all channels together, decoded at once */
@@ -68,15 +69,6 @@ static sf_count_t sound_get_place(void *user) {
 }
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
-
-/* libsndfile knows many more formats; only these are given to it. */
-static bool sound_is_known(const uint8_t *bytes, size_t n_bytes) {
-        if (n_bytes < 12)
-                return false;
-        return (memcmp(bytes, "RIFF", 4) == 0 && memcmp(bytes + 8, "WAVE", 4) == 0) || memcmp(bytes, "fLaC", 4) == 0 ||
-               memcmp(bytes, "OggS", 4) == 0 || memcmp(bytes, "ID3", 3) == 0 ||
-               (bytes[0] == 0xff && (bytes[1] & 0xe6) == 0xe2); /* MPEG audio, layer III */
-}
 
 /* libsndfile delivers what is there of a WAV that was cut. 0 and the largest numbers stand for a length that the writer
  * did not know. */
@@ -143,7 +135,7 @@ int sound_open(const uint8_t *bytes, size_t n_bytes, struct sound **ret_sound, s
         struct sound *sound;
         int r;
 
-        if (!sound_is_known(bytes, n_bytes))
+        if (!sound_file_is_known(bytes, n_bytes))
                 return why_set(why, -ENOTSUP,
                                "is not a sound file that is handled: WAV, FLAC, Ogg (Vorbis, Opus), MP3");
         r = check_container(bytes, n_bytes, why);

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "proto/base/sound_file.h"
+
 /* ---- the bytes as a file ---------------------------------------------------------------------------------------- */
 
 struct opened {
@@ -56,15 +58,6 @@ static const char *dlctl_sound_kind_of(int format) {
         }
 }
 
-/* Others are not given to libsndfile, which knows forty formats and asks some of them for nothing but a good size. */
-static bool dlctl_sound_is_sound(const uint8_t *bytes, uint64_t n_bytes) {
-        if (n_bytes < 12)
-                return false;
-        return (memcmp(bytes, "RIFF", 4) == 0 && memcmp(bytes + 8, "WAVE", 4) == 0) || memcmp(bytes, "fLaC", 4) == 0 ||
-               memcmp(bytes, "OggS", 4) == 0 || memcmp(bytes, "ID3", 3) == 0 ||
-               (bytes[0] == 0xff && (bytes[1] & 0xe6) == 0xe2);
-}
-
 bool sound_print(struct text *text, const uint8_t *bytes, uint64_t n_bytes) {
         SF_VIRTUAL_IO io = { dlctl_sound_get_length, dlctl_sound_seek_to, dlctl_sound_read_bytes, NULL,
                              dlctl_sound_get_place };
@@ -73,7 +66,7 @@ bool sound_print(struct text *text, const uint8_t *bytes, uint64_t n_bytes) {
         char words[128];
         SNDFILE *file;
 
-        file = dlctl_sound_is_sound(bytes, n_bytes) ? sf_open_virtual(&io, SFM_READ, &info, &opened) : NULL;
+        file = sound_file_is_known(bytes, n_bytes) ? sf_open_virtual(&io, SFM_READ, &info, &opened) : NULL;
         if (!file)
                 return false;
         sf_close(file);
