@@ -91,10 +91,10 @@ static void requests_dispatch(struct session *session, const uint8_t *bytes, siz
         dlp__request__free_unpacked(request, NULL);
 }
 
-static void read_packets(struct session *session) {
+static void read_packets(struct session *session, unsigned n_most) {
         static uint8_t buffer[DLP_PACKET_MAX]; /* main thread only */
 
-        for (int i = 0; i < PACKETS_AT_ONCE && !session->closed && session->state != SESSION_ATTACHING; i++) {
+        for (unsigned i = 0; i < n_most && !session->closed && session->state != SESSION_ATTACHING; i++) {
                 size_t n = 0;
                 int r = packet_receive(session->fd, session->peer.uid, buffer, DLP_PACKET_MAX, &n, &session->sent_fd);
 
@@ -120,15 +120,16 @@ static void requests_on_readable(evutil_socket_t fd, short what, void *userdata)
 
         if (turn_is_over(session))
                 return;
-        read_packets(session);
+        read_packets(session, PACKETS_AT_ONCE);
         turn_end(session, begun_ns);
 }
 
 /* The client process has ended. A child that it forked may still hold the socket, but the rank belonged to the
  * process. */
 static void requests_process_ended(struct session *session) {
-        if (session->seat) /* what it answered before its end counts */
-                read_packets(session);
+        if (session->seat) /* what it answered before its end counts: at most each of its orders, in a packet of its own
+                            */
+                read_packets(session, DLP_ORDERS_MAX);
         session_close(session, NULL);
 }
 
