@@ -31,7 +31,7 @@ static int arrow_put_in_order(struct columnar_pass *pass, const struct listed *i
         if (r == 0)
                 r = columnar_give_root(pass, ordered);
         if (r < 0)
-                return why_set(pass->why, r, "%s: no memory for its index", pass->files->root);
+                return columnar_refuse_index(pass, r);
         r = arrow_indices_apply(pass, indices, all, ordered);
         if (r == 0)
                 *ret_builder = TAKE_PTR(ordered);

@@ -219,9 +219,8 @@ static struct part *columnar_part_new(const struct running *running, const atomi
         part->watch.part = NULL;
         part->pass.n_rows = 0;
         part->pass.columns.all = columnar_copy(&running->copy.columns);
-        if (part->pass.columns.all && running->filling)
-                part->filling = columnar_filling_new(&part->pass, running->filling);
-        if (!part->pass.columns.all || (running->filling && !part->filling)) {
+        if (!part->pass.columns.all ||
+            (running->filling && columnar_filling_new(&part->pass, running->filling, &part->filling) < 0)) {
                 columnar_part_free(part);
                 return NULL;
         }
@@ -323,6 +322,11 @@ static int columnar_survey(struct columnar_pass *pass) {
         return r < 0 ? why_set(pass->why, r, "%s: %s", pass->files->root, detail.text) : 0;
 }
 
+int columnar_refuse_index(const struct columnar_pass *pass, int error) {
+        return why_set(pass->why, error, "%s: %s", pass->files->root,
+                       error == -E2BIG ? "more classes or folders than an index can hold" : "no memory for its index");
+}
+
 int columnar_build(struct columnar_pass *pass, const char *fields, struct index_builder **ret_builder) {
         _cleanup_(columnar_filling_freep) struct columnar_filling *filling = NULL;
         int r = columnar_open_file(pass, 0, fields);
@@ -331,9 +335,9 @@ int columnar_build(struct columnar_pass *pass, const char *fields, struct index_
                 r = columnar_survey(pass);
         if (r < 0)
                 return r;
-        filling = columnar_filling_new(pass, NULL);
-        if (!filling)
-                return why_set(pass->why, -ENOMEM, "%s: no memory for its index", pass->files->root);
+        r = columnar_filling_new(pass, NULL, &filling);
+        if (r < 0)
+                return columnar_refuse_index(pass, r);
         r = columnar_run(pass, filling, false);
         if (r == 0)
                 *ret_builder = columnar_fill_take_builder(filling);

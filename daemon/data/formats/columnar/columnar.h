@@ -201,9 +201,12 @@ int columnar_build(struct columnar_pass *pass, const char *fields, struct index_
 
 void columnar_fini(struct columnar_pass *pass);
 
-/* A builder of an index with the fields of these columns, and without samples. 0 or an errno. */
+/* A builder of an index with the fields of these columns, and without samples. 0; -ENOMEM, -E2BIG. */
 int columnar_describe(struct columnar_pass *pass, struct index_builder **ret_builder);
 int columnar_give_root(const struct columnar_pass *pass, struct index_builder *builder);
+
+/* There is no such builder, with this error. Returns it. */
+int columnar_refuse_index(const struct columnar_pass *pass, int error);
 
 /* ---- for formats ------------------------------------------------------------------------------------------------- */
 

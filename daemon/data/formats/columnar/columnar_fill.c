@@ -74,24 +74,27 @@ int columnar_give_root(const struct columnar_pass *pass, struct index_builder *b
                                        : listed_give_root(pass->listed, pass->files, builder);
 }
 
-struct columnar_filling *columnar_filling_new(struct columnar_pass *pass, struct columnar_filling *whole) {
-        struct columnar_filling *filling = calloc(1, sizeof(*filling));
+int columnar_filling_new(struct columnar_pass *pass, struct columnar_filling *whole,
+                         struct columnar_filling **ret_filling) {
+        _cleanup_(columnar_filling_freep) struct columnar_filling *filling = calloc(1, sizeof(*filling));
+        int r;
 
         if (!filling)
-                return NULL;
+                return -ENOMEM;
         filling->pass = pass;
         if (whole)
                 copied_begin_part(&filling->copied, &whole->copied);
         else
                 copied_begin(&filling->copied, pass->watch);
-        if (columnar_describe(pass, &filling->builder) < 0 ||
-            (!whole && columnar_give_root(pass, filling->builder) < 0)) {
-                columnar_filling_free(filling);
-                return NULL;
-        }
+        r = columnar_describe(pass, &filling->builder);
+        if (r == 0 && !whole)
+                r = columnar_give_root(pass, filling->builder);
+        if (r < 0)
+                return r;
         if (!whole)
                 outside_init(&filling->outside, pass->root_fd, pass->files->root, filling->builder);
-        return filling;
+        *ret_filling = TAKE_PTR(filling);
+        return 0;
 }
 
 void columnar_filling_rest(struct columnar_filling *filling) {

@@ -5,8 +5,9 @@
 
 struct columnar_filling;
 
-/* For all rows, or, with the filling of all of them as `whole`, for those of a part. NULL: no memory. */
-struct columnar_filling *columnar_filling_new(struct columnar_pass *pass, struct columnar_filling *whole);
+/* For all rows, or, with the filling of all of them as `whole`, for those of a part. -ENOMEM, -E2BIG. */
+int columnar_filling_new(struct columnar_pass *pass, struct columnar_filling *whole,
+                         struct columnar_filling **ret_filling);
 void columnar_filling_free(struct columnar_filling *filling);
 void columnar_filling_freep(struct columnar_filling **filling);
 
