@@ -179,22 +179,20 @@ static struct plugin_seat *find_seat(struct plugin_seats *seats, const struct pl
         return seat;
 }
 
-/* The worker's seat, which is made when it is needed for the first time. */
-static int take_seat(struct plugin_seats *seats, struct plugin *plugin, struct plugin_seat **ret_seat,
-                     struct why *why) {
+/* The worker's seat, which is made when it is needed for the first time. NULL: there is no memory. */
+static struct plugin_seat *take_seat(struct plugin_seats *seats, struct plugin *plugin) {
         struct plugin_seat *seat = find_seat(seats, plugin);
 
-        if (!seat) {
-                seat = calloc(1, sizeof(*seat));
-                if (!seat)
-                        return why_errno(why, -ENOMEM, "the plug-in %s", plugin->name);
-                seat->plugin = plugin;
-                seat->is_shared = plugin->table->threads == DLPLUGIN_SERIAL && !seats->are_alone;
-                seat->next = seats->first;
-                seats->first = seat;
-        }
-        *ret_seat = seat;
-        return 0;
+        if (seat)
+                return seat;
+        seat = calloc(1, sizeof(*seat));
+        if (!seat)
+                return NULL;
+        seat->plugin = plugin;
+        seat->is_shared = plugin->table->threads == DLPLUGIN_SERIAL && !seats->are_alone;
+        seat->next = seats->first;
+        seats->first = seat;
+        return seat;
 }
 
 /* ---- running -------------------------------------------------------------------------------------------------------
@@ -204,18 +202,16 @@ static int reserve_for(const struct plugin_use *use, struct plugin_seats *seats,
                        uint64_t n_output_bytes, struct why *why) {
         static const char NAME[] = "dataloaderd-plugin";
         struct cells *cells = use->plugin->cells;
-        struct plugin_seat *seat;
-        int r = take_seat(seats, use->plugin, &seat, why);
+        struct plugin_seat *seat = take_seat(seats, use->plugin);
+        int r = seat ? cell_area_widen(cells, NAME, n_input_bytes, &seat->input) : -ENOMEM;
 
-        if (r < 0)
-                return r;
-        r = cell_area_widen(cells, NAME, n_input_bytes, &seat->input);
-        seat->input.memory.is_writable = false; /* against accidents: a sample is tried again as it is */
         if (r == 0)
                 r = cell_area_widen(cells, NAME, n_output_bytes, &seat->output);
-        return r < 0 ? why_errno(why, -ENOMEM, "%llu bytes for the plug-in %s",
-                                 (unsigned long long)(n_input_bytes + n_output_bytes), use->plugin->name)
-                     : 0;
+        if (r < 0)
+                return why_errno(why, -ENOMEM, "%llu bytes for the plug-in %s",
+                                 (unsigned long long)(n_input_bytes + n_output_bytes), use->plugin->name);
+        seat->input.memory.is_writable = false; /* against accidents: a sample is tried again as it is */
+        return 0;
 }
 
 int plugin_use_reserve(const struct plugin_use *use, struct plugin_seats *seats, struct why *why) {
