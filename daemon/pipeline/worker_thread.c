@@ -60,9 +60,9 @@ static uint64_t cell_bytes(const struct isolation *isolation) {
 
 static void worker_strip(struct worker *worker) {
         counter_add(&worker->counters->worker_cpu_ns, clock_thread_ns());
-        booths_fini(&worker->rendering.booths);
+        user_cells_fini(&worker->rendering.user_cells);
         codec_tools_free(worker->tools);
-        budget_release(worker->budget, worker->own_bytes + cell_bytes(worker->rendering.booths.isolation));
+        budget_release(worker->budget, worker->own_bytes + cell_bytes(worker->rendering.user_cells.isolation));
 }
 
 #define LEFT_TO_OTHERS 4u /* samples of a job, so that no worker is idle beside one that has several */
@@ -128,7 +128,7 @@ static struct worker *worker_new(const struct worker_options *options, uint32_t 
                 .scratch = options->scratch,
                 .own_bytes = options->scratch_bytes,
         };
-        booths_init(&worker->rendering.booths, options->isolation, options->budget, options->scratch_bytes);
+        user_cells_init(&worker->rendering.user_cells, options->isolation, options->budget, options->scratch_bytes);
         sem_init(&worker->began, 0, 0);
         return worker;
 }

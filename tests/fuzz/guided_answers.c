@@ -59,7 +59,7 @@ static void make_stream(void) {
         stream->batches[0].stream = stream;
         task->batch = &stream->batches[0];
         task->program = program;
-        rendering->booths.setup.limits.max_pixels = terms.max_pixels;
+        rendering->user_cells.setup.limits.max_pixels = terms.max_pixels;
 }
 
 static void edit(struct input *input, void *thing, size_t n_bytes) {

@@ -57,7 +57,7 @@ static bool fits_form(const struct field_layout *field, const struct codec *code
 
 static bool fits_limits(const struct rendering *rendering, const struct codec *codec,
                         const struct codec_opened *opened) {
-        uint64_t max_pixels = rendering->booths.setup.limits.max_pixels;
+        uint64_t max_pixels = rendering->user_cells.setup.limits.max_pixels;
 
         return !codec_is_picture(codec) ||
                (opened->width > 0 && opened->height > 0 && (uint64_t)opened->width * opened->height <= max_pixels);

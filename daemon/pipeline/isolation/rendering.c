@@ -22,7 +22,7 @@ bool rendering_is_for(const struct task *task, uint32_t idx_field) {
 
 static int take_tray(struct rendering *rendering, uint64_t n_bytes, struct cell_place *ret_place, struct why *why) {
         uint64_t offset = (rendering->n_tray + TRAY_ALIGN - 1) / TRAY_ALIGN * TRAY_ALIGN;
-        int r = booth_widen(&rendering->booths, rendering->booth, offset + n_bytes, why);
+        int r = user_cell_widen(&rendering->user_cells, rendering->user_cell, offset + n_bytes, why);
 
         if (r < 0)
                 return r;
@@ -51,7 +51,7 @@ static int lay_bytes(struct rendering *rendering, const uint8_t *bytes, uint64_t
         if (r < 0)
                 return r;
         if (n_bytes > 0)
-                memcpy(rendering->booth->tray.bytes + ret_place->offset, bytes, n_bytes);
+                memcpy(rendering->user_cell->tray.bytes + ret_place->offset, bytes, n_bytes);
         *last = (struct laid){ bytes, *ret_place };
         return 0;
 }
@@ -66,7 +66,7 @@ static int lay_value(struct rendering *rendering, const struct codec *codec, con
                 return 0;
         r = take_tray(rendering, source_length(input->source, input->sample, field), ret_place, why);
         if (r == 0 && ret_place->n_bytes > 0)
-                source_value(input->source, input->sample, field, rendering->booth->tray.bytes + ret_place->offset);
+                source_value(input->source, input->sample, field, rendering->user_cell->tray.bytes + ret_place->offset);
         return r;
 }
 
@@ -101,7 +101,7 @@ static int lay_kept(struct rendering *rendering, const struct codec *codec, stru
                 return 0;
         r = take_tray(rendering, sizeof(rendering->task->kept), place, why);
         if (r == 0)
-                memcpy(rendering->booth->tray.bytes + place->offset, &rendering->task->kept,
+                memcpy(rendering->user_cell->tray.bytes + place->offset, &rendering->task->kept,
                        sizeof(rendering->task->kept));
         return r;
 }
@@ -201,7 +201,7 @@ static bool is_dropped(void *userdata) {
 
 /* The memories of an order, of which the cell has most already. */
 static void lend_all(const struct rendering *rendering, struct cell *cell) {
-        cell_lend(cell, &rendering->booth->tray.memory);
+        cell_lend(cell, &rendering->user_cell->tray.memory);
         for (uint32_t k = 0; k < rendering->n_orders; k++) {
                 const struct task *task = rendering->tasks[k];
                 const struct isolated *isolated = task->batch->stream->isolated;
@@ -225,7 +225,7 @@ static size_t packet_bytes(const struct rendering *rendering) {
 
 static void name_tray(const struct rendering *rendering, struct cell_place *place) {
         if (place->memory == TRAY)
-                place->memory = rendering->booth->tray.memory.number;
+                place->memory = rendering->user_cell->tray.memory.number;
 }
 
 static void write_packet(struct rendering *rendering) {
@@ -287,7 +287,8 @@ static bool take_kept(struct rendering *rendering, uint32_t k) {
 
         if (place->memory == 0)
                 return true;
-        memcpy(&kept, rendering->booth->tray.bytes + place->offset, sizeof(kept)); /* once: the cell may still write */
+        memcpy(&kept, rendering->user_cell->tray.bytes + place->offset,
+               sizeof(kept)); /* once: the cell may still write */
         if (!check_kept(&kept))
                 return false;
         rendering->tasks[k]->kept = kept;
@@ -295,14 +296,14 @@ static bool take_kept(struct rendering *rendering, uint32_t k) {
 }
 
 static void rendering_tell_end(struct rendering *rendering, pid_t pid, const struct why *how) {
-        struct isolation *isolation = rendering->booths.isolation;
+        struct isolation *isolation = rendering->user_cells.isolation;
         const struct task *task = rendering->task;
         uint64_t n_before = atomic_fetch_add_explicit(&isolation->n_told, 1, memory_order_relaxed);
 
         if (n_before < ENDS_TOLD_MAX)
                 log_warning("isolation",
                             "the decoder process %ld of user %u %s over sample %llu of %s; another one takes its place",
-                            (long)pid, (unsigned)rendering->booth->uid, how->text,
+                            (long)pid, (unsigned)rendering->user_cell->uid, how->text,
                             (unsigned long long)task->sample.candidate, task->batch->stream->dataset->name);
         else if (n_before == ENDS_TOLD_MAX)
                 log_warning("isolation", "more than %u decoder processes have ended; further ones are counted only",
@@ -324,7 +325,7 @@ static int after_end(struct rendering *rendering, pid_t pid, int error, const st
 
 /* Sends the packet and checks the answers: 0, or the errors of cell_ask(). */
 static int ask_cell(struct rendering *rendering, struct cell *cell, struct why *how) {
-        const struct cell_patience patience = { .limit_ns = rendering->booths.isolation->timeout_ns *
+        const struct cell_patience patience = { .limit_ns = rendering->user_cells.isolation->timeout_ns *
                                                             rendering->n_orders,
                                                 .is_over = is_dropped,
                                                 .userdata = rendering };
@@ -343,7 +344,7 @@ static int ask_cell(struct rendering *rendering, struct cell *cell, struct why *
 
 /* Returns 0 when it is answered, whatever the answers are. */
 static int rendering_ask(struct rendering *rendering, struct why *why) {
-        struct cell *cell = &rendering->booth->cell;
+        struct cell *cell = &rendering->user_cell->cell;
 
         write_packet(rendering);
         for (;;) {
@@ -351,7 +352,7 @@ static int rendering_ask(struct rendering *rendering, struct why *why) {
                 pid_t pid;
                 int r;
 
-                if (isolation_start(rendering->booths.isolation, &rendering->booths.setup, cell, why) < 0)
+                if (isolation_start(rendering->user_cells.isolation, &rendering->user_cells.setup, cell, why) < 0)
                         return -ENOMEM; /* the machine is short of processes or memory: as for every shortage */
                 pid = cell_pid(cell);
                 r = ask_cell(rendering, cell, &how);
@@ -404,7 +405,7 @@ static int order_ahead(struct rendering *rendering, struct task *task, struct wh
         struct render_field *field;
         int r = 0;
 
-        begin_order(rendering, task, rendering->booths.setup.own_bytes);
+        begin_order(rendering, task, rendering->user_cells.setup.own_bytes);
         for (uint32_t k = task->idx_field; k < layout->n_fields && r == 0; k++) {
                 uint32_t i = program_serving(task->program, k);
 
@@ -450,7 +451,7 @@ bool rendering_may_gather(const struct task *task) {
 void rendering_gather(struct rendering *rendering, struct task *const *tasks, uint32_t n) {
         uint64_t begin_ns = clock_now_ns(), each_ns;
         struct why why;
-        int r = booths_get(&rendering->booths, tasks[0]->batch->stream->job->uid, &rendering->booth, &why);
+        int r = user_cells_get(&rendering->user_cells, tasks[0]->batch->stream->job->uid, &rendering->user_cell, &why);
 
         begin_packet(rendering);
         for (uint32_t k = 0; k < n && r == 0; k++)
@@ -515,7 +516,7 @@ int rendering_begin(struct rendering *rendering, struct task *task, struct why *
         }
         rendering->now = begin_ordered(&rendering->ordered[0], task);
         rendering->now->task = NULL;
-        r = booths_get(&rendering->booths, task->batch->stream->job->uid, &rendering->booth, why);
+        r = user_cells_get(&rendering->user_cells, task->batch->stream->job->uid, &rendering->user_cell, why);
         begin_packet(rendering);
         if (r == 0)
                 r = order_ahead(rendering, task, why);
@@ -615,7 +616,7 @@ int rendering_write_before(struct rendering *rendering, uint32_t idx_field, uint
         field->what = RENDER_WHOLE;
         r = render_now(rendering, why);
         if (r == 0)
-                *ret_bytes = rendering->booth->tray.bytes + field->out.offset;
+                *ret_bytes = rendering->user_cell->tray.bytes + field->out.offset;
         return r;
 }
 
@@ -633,5 +634,5 @@ int rendering_refuse_memory(struct rendering *rendering, uint32_t idx_field, uin
 }
 
 uint64_t rendering_cpu_ns(struct rendering *rendering) {
-        return rendering->booth ? cell_cpu_ns(&rendering->booth->cell) : 0;
+        return rendering->user_cell ? cell_cpu_ns(&rendering->user_cell->cell) : 0;
 }

@@ -11,7 +11,7 @@
 #pragma once
 
 #include "daemon/base/stage_clock.h"
-#include "daemon/pipeline/isolation/booths.h"
+#include "daemon/pipeline/isolation/user_cells.h"
 #include "daemon/pipeline/task.h"
 
 /* Positive outcome: the rank has left or moved on, and nobody wants the sample. */
@@ -47,7 +47,7 @@ struct ordered {
 };
 
 struct rendering {
-        struct booths booths;
+        struct user_cells user_cells;
         struct stage_clock *clock;  /* of the worker: gets the times that cells took */
         struct codec_counts counts; /* since they were taken last, */
         uint64_t n_ended;           /* and cells that ended over a sample */
@@ -58,7 +58,7 @@ struct rendering {
 
         /* Of the packet that is being made, or was answered last. */
         struct task *task; /* that fields are added for */
-        struct booth *booth;
+        struct user_cell *user_cell;
         uint64_t n_tray;              /* bytes of the tray that are used */
         uint32_t n_ends;              /* of cells over this field */
         struct laid last, last_boxes; /* of fields, and of boxes that plans depend on */

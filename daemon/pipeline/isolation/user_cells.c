@@ -1,81 +1,81 @@
-#include "daemon/pipeline/isolation/booths.h"
+#include "daemon/pipeline/isolation/user_cells.h"
 
 #include "daemon/pipeline/task.h"
 
 #define TRAY_BYTES (TASK_BUFFER_BYTES + (64u << 10)) /* what a task reads, and values */
 
-static uint64_t cost(const struct booths *booths) {
-        return booths->setup.own_bytes + ISOLATION_CELL_BYTES;
+static uint64_t cost(const struct user_cells *all) {
+        return all->setup.own_bytes + ISOLATION_CELL_BYTES;
 }
 
-void booths_init(struct booths *booths, struct isolation *isolation, struct budget *budget, uint64_t own_bytes) {
-        *booths = (struct booths){ .isolation = isolation, .budget = budget };
+void user_cells_init(struct user_cells *all, struct isolation *isolation, struct budget *budget, uint64_t own_bytes) {
+        *all = (struct user_cells){ .isolation = isolation, .budget = budget };
         if (isolation)
-                booths->setup = isolation->setup;
-        booths->setup.own_bytes = own_bytes;
+                all->setup = isolation->setup;
+        all->setup.own_bytes = own_bytes;
 }
 
 /* Nothing of its user stays. */
-static void booths_clear(struct booths *booths, struct booth *booth) {
-        cell_end(&booth->cell);
-        cell_area_drop(booths->isolation->cells, &booth->tray);
+static void user_cells_clear(struct user_cells *all, struct user_cell *user_cell) {
+        cell_end(&user_cell->cell);
+        cell_area_drop(all->isolation->cells, &user_cell->tray);
 }
 
-void booths_fini(struct booths *booths) {
-        for (uint32_t i = 0; i < BOOTHS_MAX; i++) {
-                struct booth *booth = &booths->of[i];
+void user_cells_fini(struct user_cells *all) {
+        for (uint32_t i = 0; i < USER_CELLS_MAX; i++) {
+                struct user_cell *user_cell = &all->of[i];
 
-                if (!booth->tray.bytes)
+                if (!user_cell->tray.bytes)
                         continue;
-                booths_clear(booths, booth);
+                user_cells_clear(all, user_cell);
                 if (i > 0)
-                        budget_release(booths->budget, cost(booths));
+                        budget_release(all->budget, cost(all));
         }
 }
 
-int booth_widen(struct booths *booths, struct booth *booth, uint64_t n_bytes, struct why *why) {
-        int r = cell_area_widen(booths->isolation->cells, "dataloaderd-tray", n_bytes, &booth->tray);
+int user_cell_widen(struct user_cells *all, struct user_cell *user_cell, uint64_t n_bytes, struct why *why) {
+        int r = cell_area_widen(all->isolation->cells, "dataloaderd-tray", n_bytes, &user_cell->tray);
 
         return r < 0 ? why_errno(why, r, "isolation: memory for the bytes of a sample") : 0;
 }
 
 /* An empty one that can be paid for, else that which was used longest ago. */
-static struct booth *booths_make_room(struct booths *booths) {
-        struct booth *oldest = &booths->of[0];
+static struct user_cell *user_cells_make_room(struct user_cells *all) {
+        struct user_cell *oldest = &all->of[0];
 
-        for (uint32_t i = 0; i < BOOTHS_MAX; i++) {
-                struct booth *booth = &booths->of[i];
+        for (uint32_t i = 0; i < USER_CELLS_MAX; i++) {
+                struct user_cell *user_cell = &all->of[i];
 
-                if (!booth->tray.bytes) {
-                        if (i == 0 || budget_reserve(booths->budget, cost(booths), "a decoder's process", NULL) == 0)
-                                return booth;
+                if (!user_cell->tray.bytes) {
+                        if (i == 0 || budget_reserve(all->budget, cost(all), "a decoder's process", NULL) == 0)
+                                return user_cell;
                         break;
                 }
-                if (booth->used < oldest->used)
-                        oldest = booth;
+                if (user_cell->used < oldest->used)
+                        oldest = user_cell;
         }
-        booths_clear(booths, oldest);
+        user_cells_clear(all, oldest);
         return oldest;
 }
 
-int booths_get(struct booths *booths, uid_t uid, struct booth **ret_booth, struct why *why) {
-        struct booth *booth = NULL;
+int user_cells_get(struct user_cells *all, uid_t uid, struct user_cell **ret_user_cell, struct why *why) {
+        struct user_cell *user_cell = NULL;
         int r;
 
-        for (uint32_t i = 0; i < BOOTHS_MAX && !booth; i++)
-                if (booths->of[i].tray.bytes && booths->of[i].uid == uid)
-                        booth = &booths->of[i];
-        if (!booth) {
-                booth = booths_make_room(booths);
-                r = booth_widen(booths, booth, TRAY_BYTES, why);
+        for (uint32_t i = 0; i < USER_CELLS_MAX && !user_cell; i++)
+                if (all->of[i].tray.bytes && all->of[i].uid == uid)
+                        user_cell = &all->of[i];
+        if (!user_cell) {
+                user_cell = user_cells_make_room(all);
+                r = user_cell_widen(all, user_cell, TRAY_BYTES, why);
                 if (r < 0) {
-                        if (booth != &booths->of[0])
-                                budget_release(booths->budget, cost(booths));
+                        if (user_cell != &all->of[0])
+                                budget_release(all->budget, cost(all));
                         return r;
                 }
-                booth->uid = uid;
+                user_cell->uid = uid;
         }
-        booth->used = ++booths->n_used;
-        *ret_booth = booth;
+        user_cell->used = ++all->n_used;
+        *ret_user_cell = user_cell;
         return 0;
 }
