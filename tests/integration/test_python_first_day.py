@@ -96,6 +96,7 @@ def _(box):
                 ([sound("MFCC", sample_rate=16000, n_mfcc=13, norm="ortho", log_mels=True, MelSpectrogram=mel)],
                  "audio(rate=16000) mfcc(n_mfcc=13, log_mels=true, " + text.replace("norm", "mel_norm") + ")")]:
             assert written(steps) == (found, []), written(steps)
+        assert written([sound("Spectrogram", n_fft=9, power=2, window=torch.hann_window(9))])[1] == ["Spectrogram"], "another class of this name"
         assert written([mel, sound("PitchShift"), sound("Spectrogram", **{**spectrogram, "power": None})])[1] == ["PitchShift", "Spectrogram"]
         class MixUp:
             def __init__(self, alpha=1.0, num_classes=None):

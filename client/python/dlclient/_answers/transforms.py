@@ -151,7 +151,7 @@ def written(value: Any) -> Tuple[str, List[str]]:
                 (erasing if are_numbers else steps).append(step_text("pictures", name, step, _inside))
             else:
                 others.append(_name(step))
-        except (AttributeError, TypeError, ValueError, IndexError):  # another class of this name
+        except (AttributeError, TypeError, ValueError, LookupError):  # another class of this name
             others.append(_name(step))
     forms = [form for form in forms if not form.startswith("layout")] + erasing + [
         form for form in forms if form.startswith("layout")]
