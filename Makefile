@@ -83,7 +83,7 @@ endif
 
 # ---- what is built from what ---------------------------------------------------------------------------------------
 
-KINDS := samplers picture_steps sounds collations formats
+KINDS := samplers picture_steps field_steps sounds collations formats
 GENERATED := $(O)/generated/proto/dataloader.pb-c.c $(O)/generated/proto/version.h $(KINDS:%=$(O)/generated/kinds/%.h) $(O)/generated/kinds/stages.h
 SRC_proto := $(wildcard proto/*.c proto/*/*.c proto/*/*/*.c)
 # What fetches bytes from elsewhere and keeps them (fetch/, store/) is linked by staging alone, but for the record: the daemon
@@ -224,6 +224,7 @@ $(O)/generated/proto/version.h: FORCE
 KINDS_samplers := dlp_step_type dlp_step_ proto/order/steps
 KINDS_picture_steps := step_type step_ daemon/augment/steps daemon/augment/groups
 KINDS_sounds := sound_step_type sound_step_ daemon/sound/steps
+KINDS_field_steps := kind field_step_ daemon/codec
 KINDS_collations := collation_type collation_ daemon/collate
 KINDS_formats := format format_ daemon/data/formats
 $(O)/generated/kinds/%.h: FORCE

@@ -59,8 +59,8 @@ int recipe_read(struct grammar *grammar, struct grammar_steps steps, const enum 
 /* All of a text. */
 int recipe_parse(const char *text, struct recipe **ret_recipe, struct why *why);
 
-/* Is this word of n characters the name of a step? `decode` and `raw` count as steps. */
-bool recipe_is_step(const char *word, size_t n);
+/* Is this word the name of a step? `decode` and `raw` count as steps. */
+bool recipe_is_step(struct grammar_word word);
 
 /* Is it the name of a step for pictures, or of a class of torchvision that stands for one? */
 bool recipe_has(struct grammar_word name);
@@ -125,7 +125,7 @@ bool recipe_needs_boxes(const struct recipe *recipe);
 
 /* How many pictures the step with this name, also as torchvision calls it, makes of each sample: 5 for `five_crop`, 0
  * for all steps that make one, and for other words. */
-uint32_t recipe_word_views(const char *word, size_t n);
+uint32_t recipe_word_views(struct grammar_word word);
 
 /* Which of them recipe_plan() plans; without it the first. While one thread alone knows the recipe. */
 void recipe_set_view(struct recipe *recipe, uint32_t view);

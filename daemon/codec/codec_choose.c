@@ -11,6 +11,7 @@
 #include "daemon/codec/plugged/plugged_codec.h"
 #include "daemon/codec/plugged/unpacked.h"
 #include "daemon/codec/sounds/sound_part.h"
+#include "daemon/codec/steps/field_steps.h"
 #include "daemon/codec/tokens.h"
 #include "daemon/sound/sound_recipe.h"
 #include "proto/base/cleanup.h"
@@ -342,15 +343,12 @@ static int codec_choose(struct codec *codec, const struct source *source, const 
                         const struct codec_named *named, struct why *why) {
         static const struct grammar_step NONE = { .name = { "", 0 } };
         const struct grammar_step *first = steps->list.n > 0 ? &steps->list.at[0] : &NONE;
-        uint32_t idx_plugin = 0, idx_tokens = 0;
+        uint32_t idx_plugin = grammar_find(steps->list, field_step_plugin.name);
+        uint32_t idx_tokens = grammar_find(steps->list, field_step_tokens.name);
         int r = named ? plugin_steps_check_bare(steps->grammar, steps->list, named->plugins, why) : 0;
 
         if (r < 0)
                 return r;
-        while (idx_plugin < steps->list.n && !plugin_steps_are(&steps->list.at[idx_plugin]))
-                idx_plugin++;
-        while (idx_tokens < steps->list.n && !token_steps_are(&steps->list.at[idx_tokens]))
-                idx_tokens++;
         if (idx_plugin < steps->list.n)
                 return choose_plugged(codec, source, steps, idx_plugin, named, why);
         if (codec->field.is_gathered)

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "daemon/collate/collation_type.h"
-#include "proto/base/cleanup.h"
 
 #define COLLATION_STORE_BYTES 8192u /* a text has 4095 bytes */
 
@@ -110,26 +109,6 @@ int collation_read(struct grammar *grammar, struct grammar_steps steps, struct c
         collation.column = grammar_column(grammar, steps.at[i].name.at);
         *ret_collation = collation;
         return 0;
-}
-
-int collation_take(const char *text, size_t begin, size_t end, struct collation *ret_collation, size_t *ret_steps_end,
-                   struct why *why) {
-        _cleanup_(grammar_freep) struct grammar *grammar = NULL;
-        struct grammar_steps steps;
-        uint32_t n_before;
-        int r = grammar_new("pipeline", text, &grammar, why);
-
-        if (r == 0)
-                r = grammar_steps(grammar, (struct grammar_word){ grammar_all(grammar).at + begin, end - begin },
-                                  &steps);
-        if (r < 0)
-                return why_errno(why, r, "pipeline");
-        r = collation_read(grammar, steps, ret_collation, &n_before, why);
-        if (r == 0)
-                *ret_steps_end = n_before < steps.n && ret_collation->type
-                                         ? (size_t)(steps.at[n_before].name.at - grammar_all(grammar).at)
-                                         : end;
-        return r;
 }
 
 /* ---- what it says ---------------------------------------------------------------------------------------------- */

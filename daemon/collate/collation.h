@@ -38,10 +38,6 @@ struct collation {
 int collation_read(struct grammar *grammar, struct grammar_steps steps, struct collation *ret_collation,
                    uint32_t *ret_n_before, struct why *why);
 
-/* The same of the steps that are text[begin] to text[end - 1]: where those before it end. */
-int collation_take(const char *text, size_t begin, size_t end, struct collation *ret_collation, size_t *ret_steps_end,
-                   struct why *why);
-
 /* In its one normal spelling, with all defaults written out; the caller frees it. NULL: no memory. */
 char *collation_text(const struct collation *collation);
 

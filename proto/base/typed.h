@@ -1,4 +1,4 @@
-/* proto/base/typed.h: what fingers used to Python type for the words and lists of a text of steps.
+/* proto/base/typed.h: what fingers used to Python type for the words of a text of steps.
  *
  * There is one normal spelling, in which texts are compared and printed: resize(256:256), to(float16), layout(nchw).
  * People also write resize([256, 256]), to(torch.half), layout("NCHW"), and it is clear what they mean. */
@@ -18,8 +18,3 @@ bool typed_is_class(const char *word, size_t n, const char *name) DLP_SYMBOL(typ
 
 /* The index of a value among n_names, exactly or as typed_is() says; n_names if it is none. */
 size_t typed_find(const char *value, size_t n, const char *const *names, size_t n_names) DLP_SYMBOL(typed_find);
-
-/* Rewrites lists of numbers that are arguments, [0.08, 1] and (0.08, 1), as 0.08:1 in place; blanks fill up, so that
- * all else keeps its column. A comma between two steps becomes a blank. What is not certainly a list stays as it is,
- * and so do the paths of json(...). */
-void typed_lists(char *text) DLP_SYMBOL(typed_lists);

@@ -7,8 +7,9 @@
 
 #include "proto/base/cleanup.h"
 
-#define BLANKS       " \t\r\n"
-#define BRACKETS_MAX 64u /* within one another */
+#define BLANKS           " \t\r\n"
+#define BRACKETS_MAX     64u /* within one another */
+#define FIELD_CHARACTERS "_.-/"
 
 struct block {
         struct block *next;
@@ -72,6 +73,14 @@ bool grammar_is(struct grammar_word word, const char *name) {
         return strlen(name) == word.n && memcmp(word.at, name, word.n) == 0;
 }
 
+uint32_t grammar_find(struct grammar_steps steps, const char *name) {
+        uint32_t i = 0;
+
+        while (i < steps.n && !grammar_is(steps.at[i].name, name))
+                i++;
+        return i;
+}
+
 int grammar_shown(struct grammar_word word) {
         return word.n > 40 ? 40 : (int)word.n;
 }
@@ -86,11 +95,12 @@ static char *skip_blanks(char *at, const char *end) {
         return at;
 }
 
-static size_t grammar_name_length(const char *at, const char *end) {
+/* Of letters, digits and these characters. */
+static size_t grammar_name_length(const char *at, const char *end, const char *others) {
         const char *begin = at;
 
         while (at < end && ((*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z') || (*at >= '0' && *at <= '9') ||
-                            is_one_of(*at, "_.-")))
+                            is_one_of(*at, others)))
                 at++;
         return (size_t)(at - begin);
 }
@@ -251,12 +261,13 @@ static char *grammar_read_arguments(struct grammar *grammar, char *at, const cha
 static char *read_step(struct reading *reading, char *at, const char *end, struct grammar_step *step) {
         char *name = skip_modules(at), *after;
 
-        *step = (struct grammar_step){ .name = { name, grammar_name_length(name, end) }, .inside = { name, 0 } };
+        *step = (struct grammar_step){ .name = { name, grammar_name_length(name, end, "_.-") }, .inside = { name, 0 } };
         if (step->name.n == 0)
                 return name;
         at = name + step->name.n;
-        if (at < end && *at == '(')
-                at = grammar_read_arguments(reading->grammar, at, end, step);
+        after = skip_blanks(at, end);
+        if (after < end && *after == '(')
+                at = grammar_read_arguments(reading->grammar, after, end, step);
         if (!at || step->stop)
                 return at;
         after = skip_blanks(at, end);
@@ -326,6 +337,77 @@ int grammar_inside(struct grammar *grammar, struct grammar_word value, struct gr
         }
         *ret_steps = (struct grammar_steps){ reading.steps, reading.n };
         return r;
+}
+
+/* ---- parts ----------------------------------------------------------------------------------------------------- */
+
+/* The next `wanted` that is not within parentheses; else `end`. */
+static char *find_outside(char *at, char *end, char wanted) {
+        for (; at < end && *at != wanted; at++)
+                if (*at == '(') {
+                        at = closing(at, end);
+                        if (!at)
+                                return end;
+                }
+        return at;
+}
+
+/* FIELD or KEY=FIELD, of the characters that formats use in names: "image/encoded". Returns its end. */
+static char *read_field(char *at, const char *end, struct grammar_argument *ret_field) {
+        size_t n = grammar_name_length(at, end, FIELD_CHARACTERS);
+        char *equals = skip_blanks(at + n, end);
+
+        ret_field->key = (struct grammar_word){ at, 0 };
+        if (n > 0 && equals < end && *equals == '=') {
+                ret_field->key.n = n;
+                at = skip_blanks(equals + 1, end);
+                n = grammar_name_length(at, end, FIELD_CHARACTERS);
+        }
+        ret_field->value = (struct grammar_word){ at, n };
+        return at + n;
+}
+
+static void read_fields(char *at, const char *end, struct grammar_argument *fields, struct grammar_part *part) {
+        for (;; at++) {
+                at = skip_blanks(at, end);
+                at = read_field(at, end, &fields[part->n_fields]);
+                if (fields[part->n_fields].value.n == 0) {
+                        part->stop = at;
+                        part->expected = "the name of a field";
+                        return;
+                }
+                part->n_fields++;
+                at = skip_blanks(at, end);
+                if (at == end || *at != ',')
+                        break;
+        }
+        if (at < end) {
+                part->stop = at;
+                part->expected = "\",\", \":\", \";\" or the end";
+        }
+}
+
+int grammar_next_part(struct grammar *grammar, const char **at, struct grammar_part *ret_part) {
+        char *begin = place_of(grammar, *at), *text_end = grammar->text + grammar->n, *after;
+        char *end = find_outside(begin, text_end, ';'), *colon = find_outside(begin, end, ':');
+        struct grammar_part part = { .colon = colon < end ? colon : NULL, .end = end };
+        struct grammar_argument *fields;
+        size_t n = 1;
+
+        for (const char *comma = begin; comma < colon; comma++)
+                n += *comma == ',';
+        fields = grammar_allocate(grammar, n * sizeof(*fields));
+        if (!fields)
+                return -ENOMEM;
+        read_fields(begin, colon, fields, &part);
+        part.fields = fields;
+        if (part.colon &&
+            grammar_steps(grammar, (struct grammar_word){ colon + 1, (size_t)(end - colon - 1) }, &part.steps) < 0)
+                return -ENOMEM;
+        after = skip_blanks(end + 1, text_end);
+        *at = end < text_end && after < text_end ? end + 1 : NULL;
+        *ret_part = part;
+        return 0;
 }
 
 /* ---- messages -------------------------------------------------------------------------------------------------- */

@@ -1,10 +1,12 @@
 /* proto/text/grammar.h: the one grammar of pipelines, samplers, collations and preparations.
  *
  *      NAME(VALUE, KEY=VALUE, KEY=[NAME(VALUE), NAME]) NAME ...
+ *      FIELD, KEY=FIELD: NAME(VALUE) NAME; FIELD
  *
- * Here a text is cut into steps and their arguments, once; what a name means and which type a value has is said by the
- * kinds (proto/text/kinds.h), and step_values.h reads them. Whoever comes after that gets values: nobody else looks at
- * characters. Words point into the grammar's own copy of the text, so that a message at any time says its column.
+ * Here a text is cut into parts, steps and their arguments, once; what a name means and which type a value has is said
+ * by the kinds (proto/text/kinds.h), and step_values.h reads them. Whoever comes after that gets values: nobody else
+ * looks at characters. Words point into the grammar's own copy of the text, so that a message at any time says its
+ * column.
  *
  * What fingers used to Python type is taken: [0.5, 0.4] and (0.5, 0.4) are the value 0.5:0.4, "T." and the other names
  * of torchvision's modules before a class do not count, and a comma may follow a step's parentheses.
@@ -52,6 +54,17 @@ struct grammar_steps {
         uint32_t n;
 };
 
+/* A part of a text, up to a ";": fields, and steps for them after a ":". */
+struct grammar_part {
+        uint32_t n_fields;
+        const struct grammar_argument *fields; /* each is a value; its key is the name that it gets */
+        const char *stop;                      /* where a name or a comma is missing; NULL: nowhere */
+        const char *expected;                  /* there */
+        const char *colon;                     /* NULL: there is none */
+        struct grammar_steps steps;            /* after the colon */
+        const char *end;                       /* its ";", or the end of the text */
+};
+
 /* A text to read. `what` it is, for messages: "pipeline"; static. -ENOMEM. */
 int grammar_new(const char *what, const char *text, struct grammar **ret_grammar, struct why *why)
         DLP_SYMBOL(grammar_new);
@@ -67,6 +80,11 @@ struct grammar_word grammar_all(const struct grammar *grammar) DLP_SYMBOL(gramma
 int grammar_steps(struct grammar *grammar, struct grammar_word part, struct grammar_steps *ret_steps)
         DLP_SYMBOL(grammar_steps);
 
+/* The next part, which begins at *at, from grammar_all().at on; *at is then where the one after it begins, or NULL. A
+ * ";" at the end is not followed by one. -ENOMEM, and nothing else. */
+int grammar_next_part(struct grammar *grammar, const char **at, struct grammar_part *ret_part)
+        DLP_SYMBOL(grammar_next_part);
+
 /* The steps within brackets, [NAME(VALUE), NAME], which are a value. A bracket that is not closed is a mistake of its
  * last step, or of a step without name. -ENOMEM, and nothing else. */
 int grammar_inside(struct grammar *grammar, struct grammar_word value, struct grammar_steps *ret_steps)
@@ -75,6 +93,9 @@ int grammar_inside(struct grammar *grammar, struct grammar_word value, struct gr
 /* ---- words ----------------------------------------------------------------------------------------------------- */
 
 bool grammar_is(struct grammar_word word, const char *name) DLP_SYMBOL(grammar_is);
+
+/* The first step with this name; steps.n: there is none. */
+uint32_t grammar_find(struct grammar_steps steps, const char *name) DLP_SYMBOL(grammar_find);
 
 /* How much of it is shown in a message, for "%.*s". */
 int grammar_shown(struct grammar_word word) DLP_SYMBOL(grammar_shown);

@@ -35,6 +35,9 @@ enum argument_type {
         ARGUMENT_LIST,       /* numbers with ":" between them: list, n_list */
         ARGUMENT_NUMBERS,    /* all values without names: random_split(0.9, 0.1): list, n_list */
         ARGUMENT_WEIGHTS,    /* all other names with a number each: mix(a=0.7, b=0.3): list, names, n_list */
+        ARGUMENT_FORM,       /* dimensions, 3:224:224, a dtype of `choices`, or both, float32[3:224:224]: form */
+        ARGUMENT_FORMS,      /* the last one; all other names with a form each: python(my, boxes=float32[100:4]): forms,
+                                names, n_list */
         ARGUMENT_NAME,       /* a name or a path, in whatever characters a value may have: text */
         ARGUMENT_COLUMN,     /* the same, of a column: text */
         ARGUMENT_LENGTHS,    /* the same; a field whose samples differ in length stands for its lengths: text */
@@ -50,14 +53,14 @@ struct argument {
         double center;              /* of ARGUMENT_AROUND */
         const char *const *choices; /* of ARGUMENT_CHOICE: CHOICES() */
         uint32_t n_choices;
-        uint32_t counts;        /* of ARGUMENT_LIST: bit n is set where n numbers are allowed; 0: up to KIND_LIST_MAX */
-        bool is_whole;          /* of lists and numbers: no fractions, but 400.0 */
-        bool is_odd;            /* of lists: odd numbers only */
-        bool is_range;          /* of lists: the second number is not below the first */
-        bool is_optional;       /* may be left out, and then is not set, and the normal text does not show it */
-        bool needs_key;         /* KEY= is not left out */
-        const char *word;       /* may stand in place of numbers: "none". The value is then is_word, and 0 */
-        const char *form;       /* for messages: what it is, "indices of samples"; of a list "N or R:G:B" */
+        uint32_t counts;  /* of lists and forms: bit n is set where n numbers are allowed; 0: up to KIND_LIST_MAX */
+        bool is_whole;    /* of lists and numbers: no fractions, but 400.0 */
+        bool is_odd;      /* of lists: odd numbers only */
+        bool is_range;    /* of lists: the second number is not below the first */
+        bool is_optional; /* may be left out, and then is not set, and the normal text does not show it */
+        bool needs_key;   /* KEY= is not left out */
+        const char *word; /* may stand in place of numbers: "none". The value is then is_word, and 0 */
+        const char *form; /* for messages: what it is, "indices of samples"; of a list "N or R:G:B" */
         const char *other_name; /* that the text may use instead; NULL: none */
         const char *attribute;  /* of an object of the class that the kind is like; NULL: one of the names */
 };

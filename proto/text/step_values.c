@@ -15,6 +15,7 @@
 
 #define NUMBER_TEXT_MAX 64u /* characters of one number; the longest useful one has 24 */
 #define EXPECTED_MAX    320u
+#define BLANKS          " \t\r\n"
 
 /* ---- texts that grow ------------------------------------------------------------------------------------------- */
 
@@ -111,6 +112,12 @@ void values_describe(const struct kind *kind, const struct argument *argument, c
                 break;
         case ARGUMENT_STEPS:
                 print(&printer, "\"[\" and steps, as in %s", kind->example);
+                break;
+        case ARGUMENT_FORM:
+        case ARGUMENT_FORMS:
+                print(&printer, "%s, as in %s: up to %d dimensions of %g to %.15g elements, ..512 is one that varies",
+                      argument->n_choices > 0 ? "a dtype, a shape or both" : "a shape", argument->form,
+                      31 - __builtin_clz(argument->counts), minimum, maximum);
                 break;
         case ARGUMENT_NAME:
         case ARGUMENT_ANYTHING:
@@ -230,6 +237,10 @@ static bool values_is_in_list(const struct argument *argument, double number, co
                  (argument->is_range && n > 0 && number < list[n - 1]));
 }
 
+static bool may_have(const struct argument *argument, uint32_t n) {
+        return !argument->counts || (n <= 31 && argument->counts & 1u << n);
+}
+
 static int read_list(struct value_store *store, const struct argument *argument, struct grammar_word word,
                      struct value *value) {
         double list[KIND_LIST_MAX], *kept;
@@ -246,7 +257,7 @@ static int read_list(struct value_store *store, const struct argument *argument,
                         break;
                 at += n + 1;
         }
-        if (argument->counts && (n_list > 31 || !(argument->counts & 1u << n_list)))
+        if (!may_have(argument, n_list))
                 return -EINVAL;
         kept = take(store, n_list * sizeof(*kept));
         if (!kept)
@@ -254,6 +265,62 @@ static int read_list(struct value_store *store, const struct argument *argument,
         value->list = memcpy(kept, list, n_list * sizeof(*kept));
         value->n_list = n_list;
         return 0;
+}
+
+/* "224", "..512" or "-1". */
+static bool read_dimension(const struct argument *argument, const char *at, size_t n, int64_t *ret_dim) {
+        bool varies = n > 2 && memcmp(at, "..", 2) == 0, is_any = n == 2 && memcmp(at, "-1", 2) == 0;
+        uint64_t most = 0;
+
+        if (!is_any && (!read_whole(varies ? at + 2 : at, varies ? n - 2 : n, &most) ||
+                        (double)most < argument->minimum || (double)most > argument->maximum))
+                return false;
+        *ret_dim = varies ? -(int64_t)most : (int64_t)most;
+        return true;
+}
+
+/* With ":" between them, or "," as Python has it. */
+static int read_dimensions(struct value_store *store, const struct argument *argument, const char *at, const char *end,
+                           struct value_form *form) {
+        int64_t dims[KIND_LIST_MAX], *kept;
+        uint32_t n_dims = 0;
+
+        for (at += strspn(at, BLANKS); at < end || n_dims > 0; at += 1 + strspn(at + 1, BLANKS)) {
+                size_t n = strcspn(at, ":,])" BLANKS);
+
+                if (n_dims == KIND_LIST_MAX || !read_dimension(argument, at, n, &dims[n_dims]))
+                        return -EINVAL;
+                n_dims++;
+                at += n + strspn(at + n, BLANKS);
+                if (at >= end)
+                        break;
+                if (*at != ':' && *at != ',')
+                        return -EINVAL;
+        }
+        if (!may_have(argument, n_dims))
+                return -EINVAL;
+        kept = take(store, n_dims * sizeof(*kept));
+        if (!kept)
+                return -ENOMEM;
+        form->has_dims = true;
+        form->dims = memcpy(kept, dims, n_dims * sizeof(*kept));
+        form->n_dims = n_dims;
+        return 0;
+}
+
+static int read_form(struct value_store *store, const struct argument *argument, struct grammar_word word,
+                     struct value_form *form) {
+        const char *bracket = memchr(word.at, '[', word.n), *end = word.at + word.n;
+        size_t n = bracket ? (size_t)(bracket - word.at) : word.n;
+        uint32_t dtype = (uint32_t)typed_find(word.at, n, argument->choices, argument->n_choices);
+
+        *form = (struct value_form){ .has_dtype = dtype < argument->n_choices };
+        form->dtype = form->has_dtype ? dtype : 0;
+        if (word.n == 0 || (bracket && ((n > 0 && !form->has_dtype) || end[-1] != ']')))
+                return -EINVAL;
+        if (bracket)
+                return read_dimensions(store, argument, bracket + 1, end - 1, form);
+        return form->has_dtype ? 0 : read_dimensions(store, argument, word.at, end, form);
 }
 
 static int read_name(struct value_store *store, struct grammar_word word, struct value *value) {
@@ -297,7 +364,9 @@ static int read_one(struct value_store *store, const struct argument *argument, 
                 is_good = read_range(argument, word, &value->range);
                 break;
         case ARGUMENT_LIST:
-                r = read_list(store, argument, word, value);
+        case ARGUMENT_FORM:
+                r = argument->type == ARGUMENT_FORM ? read_form(store, argument, word, &value->form)
+                                                    : read_list(store, argument, word, value);
                 if (r == -ENOMEM)
                         return r;
                 is_good = r == 0;
@@ -322,8 +391,9 @@ static int read_one(struct value_store *store, const struct argument *argument, 
 /* ---- refusing it ----------------------------------------------------------------------------------------------- */
 
 static int refuse_value(const struct values_reader *reader, const struct kind *kind, uint32_t idx,
-                        const struct value *values, struct grammar_word word) {
+                        const struct value *values, const struct grammar_argument *given) {
         const struct argument *argument = &kind->arguments[idx];
+        struct grammar_word word = given->value, name = { argument->name, strlen(argument->name) };
         char expected[EXPECTED_MAX], hint[FAMILY_HINT_MAX] = "";
         struct nearest nearest;
 
@@ -331,18 +401,21 @@ static int refuse_value(const struct values_reader *reader, const struct kind *k
                 values_describe(kind, argument, expected, sizeof(expected));
                 return grammar_expect(reader->grammar, word.at, expected, reader->why);
         }
+        if (argument->type == ARGUMENT_FORMS)
+                name = given->key;
         nearest_begin(&nearest, word.at, word.n);
         for (uint32_t i = 0; i < argument->n_choices; i++)
                 nearest_offer(&nearest, argument->choices[i]);
         values_describe(kind, argument, expected, sizeof(expected));
         if (*word.at == '\0')
                 return grammar_refuse(reader->grammar, word.at, reader->why,
-                                      "the text ends where %s should be; expected %s", argument->name, expected);
+                                      "the text ends where %.*s should be; expected %s", (int)name.n, name.at,
+                                      expected);
         if (reader->family->hint)
                 reader->family->hint(kind, idx, values, word, hint, sizeof(hint));
-        return grammar_refuse(reader->grammar, word.at, reader->why, "%s: \"%.*s\" is not allowed%s; expected %s%s",
-                              argument->name, word.n > 0 ? grammar_shown(word) : 1, word.at, nearest_hint(&nearest),
-                              expected, hint);
+        return grammar_refuse(reader->grammar, word.at, reader->why, "%.*s: \"%.*s\" is not allowed%s; expected %s%s",
+                              grammar_shown(name), name.at, word.n > 0 ? grammar_shown(word) : 1, word.at,
+                              nearest_hint(&nearest), expected, hint);
 }
 
 static int refuse_key(const struct values_reader *reader, const struct kind *kind, struct grammar_word key) {
@@ -401,9 +474,9 @@ static uint32_t values_find_argument(const struct kind *kind, uint32_t n, const 
                         if (argument->type == ARGUMENT_NUMBERS ||
                             (!values[i].is_given && argument->type != ARGUMENT_WEIGHTS && !argument->needs_key))
                                 return i;
-                } else if (is_argument(argument, key)) {
+                } else if (argument->type != ARGUMENT_FORMS && is_argument(argument, key)) {
                         return i;
-                } else if (argument->type == ARGUMENT_WEIGHTS) {
+                } else if (argument->type == ARGUMENT_WEIGHTS || argument->type == ARGUMENT_FORMS) {
                         idx = i;
                 }
         }
@@ -415,41 +488,66 @@ static int values_refuse_twice(const struct values_reader *reader, const struct 
         return grammar_refuse(reader->grammar, at, reader->why, "%.*s of %s is given twice", (int)n, name, kind->name);
 }
 
-/* One more number of a list that grows, of a step with up to n_most numbers. */
-static int add_number(const struct values_reader *reader, const struct kind *kind, uint32_t idx,
+/* One more number or form of a list that grows, of a step with up to n_most of them. */
+static int values_add(const struct values_reader *reader, const struct kind *kind, uint32_t idx,
                       const struct grammar_argument *given, uint32_t n_most, struct value *values) {
         const struct argument *argument = &kind->arguments[idx];
+        bool is_form = argument->type == ARGUMENT_FORMS, has_names = is_form || argument->type == ARGUMENT_WEIGHTS;
         struct value *value = &values[idx];
         double *list = (double *)(uintptr_t)value->list;
         const char **names = (const char **)(uintptr_t)value->names;
+        struct value_form *forms = (struct value_form *)(uintptr_t)value->forms, form = { 0 };
         double number;
+        int r = 0;
 
         for (uint32_t i = 0; names && i < value->n_list; i++)
                 if (grammar_is(given->key, names[i]))
                         return values_refuse_twice(reader, kind, names[i], strlen(names[i]), given->value.at);
-        if (!read_within(argument, given->value.at, given->value.n, &number) ||
-            !values_is_in_list(argument, number, list, value->n_list))
-                return refuse_value(reader, kind, idx, values, given->value);
+        if (is_form)
+                r = read_form(reader->store, argument, given->value, &form);
+        else if (!read_within(argument, given->value.at, given->value.n, &number) ||
+                 !values_is_in_list(argument, number, list, value->n_list))
+                r = -EINVAL;
+        if (r == -EINVAL)
+                return refuse_value(reader, kind, idx, values, given);
         if (value->n_list == KIND_LIST_MAX)
-                return grammar_refuse(reader->grammar, given->value.at, reader->why, "%s: more than %u numbers",
-                                      argument->name, KIND_LIST_MAX);
-        if (!list) {
-                list = take(reader->store, n_most * sizeof(*list));
-                names = argument->type == ARGUMENT_WEIGHTS ? take(reader->store, n_most * sizeof(*names)) : NULL;
-                if (!list || (argument->type == ARGUMENT_WEIGHTS && !names))
-                        return why_errno(reader->why, -ENOMEM, "%s", kind->name);
+                return grammar_refuse(reader->grammar, given->value.at, reader->why, "%s: more than %u %s",
+                                      argument->name, KIND_LIST_MAX, is_form ? "fields" : "numbers");
+        if (value->n_list == 0) {
+                list = is_form ? NULL : take(reader->store, n_most * sizeof(*list));
+                forms = is_form ? take(reader->store, n_most * sizeof(*forms)) : NULL;
+                names = has_names ? take(reader->store, n_most * sizeof(*names)) : NULL;
         }
-        list[value->n_list] = number;
-        if (names) {
+        if (r < 0 || (!list && !forms) || (has_names && !names))
+                return why_errno(reader->why, -ENOMEM, "%s", kind->name);
+        form.at = given->key.at;
+        if (is_form)
+                forms[value->n_list] = form;
+        else
+                list[value->n_list] = number;
+        if (has_names) {
                 names[value->n_list] = keep(reader->store, given->key);
                 if (!names[value->n_list])
                         return why_errno(reader->why, -ENOMEM, "%s", kind->name);
         }
         value->n_list++;
         value->list = list;
+        value->forms = forms;
         value->names = names;
         value->is_set = value->is_given = true;
         return 0;
+}
+
+/* A field may be called as one of the other arguments: what is a form is said of the field. */
+static bool means_field(const struct values_reader *reader, const struct kind *kind, uint32_t idx,
+                        const struct value *values, struct grammar_word word) {
+        const struct argument *last = &kind->arguments[kind_n_arguments(kind) - 1];
+        enum argument_type type = kind->arguments[idx].type;
+        struct value_form form;
+
+        return last->type == ARGUMENT_FORMS &&
+               (type == ARGUMENT_FLAG || (type == ARGUMENT_NAME && values[idx].is_given)) &&
+               read_form(reader->store, last, word, &form) == 0;
 }
 
 static int values_read_argument(const struct values_reader *reader, const struct kind *kind,
@@ -463,14 +561,17 @@ static int values_read_argument(const struct values_reader *reader, const struct
                 return refuse_key(reader, kind, given->key);
         if (given->key.n == 0 && (idx == n || (was_named && !reader->family->takes_any_sequence)))
                 return refuse_unnamed(reader, kind, given->value, was_named);
-        if (kind->arguments[idx].type == ARGUMENT_NUMBERS || kind->arguments[idx].type == ARGUMENT_WEIGHTS)
-                return add_number(reader, kind, idx, given, step->n_arguments, values);
+        if (means_field(reader, kind, idx, values, given->value))
+                idx = n - 1;
+        if (kind->arguments[idx].type == ARGUMENT_NUMBERS || kind->arguments[idx].type == ARGUMENT_WEIGHTS ||
+            kind->arguments[idx].type == ARGUMENT_FORMS)
+                return values_add(reader, kind, idx, given, step->n_arguments, values);
         if (values[idx].is_given)
                 return values_refuse_twice(reader, kind, kind->arguments[idx].name, strlen(kind->arguments[idx].name),
                                            given->value.at);
         r = read_one(reader->store, &kind->arguments[idx], given->value, &value);
         if (r == -EINVAL)
-                return refuse_value(reader, kind, idx, values, given->value);
+                return refuse_value(reader, kind, idx, values, given);
         if (r == 0 && kind->arguments[idx].type == ARGUMENT_STEPS)
                 r = grammar_inside(reader->grammar, given->value, &value.inside);
         if (r < 0)
@@ -630,6 +731,8 @@ static void print_value(struct printer *printer, enum family_numbers how, const 
                 print(printer, "%s", value->text);
                 break;
         case ARGUMENT_STEPS: /* printed by who knows them */
+        case ARGUMENT_FORM:
+        case ARGUMENT_FORMS:
         case ARGUMENT_END:
                 break;
         }

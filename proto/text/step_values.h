@@ -18,6 +18,15 @@ struct range {
         double from, to;
 };
 
+/* What is said of an array. */
+struct value_form {
+        bool has_dtype, has_dims;
+        uint32_t dtype; /* index into argument.choices */
+        uint32_t n_dims;
+        const int64_t *dims; /* -N: "..N", up to N; 0: "-1", which does not say up to what */
+        const char *at;      /* of ARGUMENT_FORMS: its name in the grammar's text */
+};
+
 /* Of one argument. Which members say it depends on its type (enum argument_type); all others are 0. */
 struct value {
         bool is_set;   /* by the text or by default; else it is all zeroes */
@@ -32,9 +41,11 @@ struct value {
         const char *text;
         uint32_t n_list;
         const double *list;
-        const char *const *names;    /* of weights: n_list of them */
-        struct grammar_word written; /* in the grammar's text, while it is there; by default: nothing */
-        struct grammar_steps inside; /* of ARGUMENT_STEPS: likewise, for the family to read */
+        const char *const *names; /* of weights and forms: n_list of them */
+        struct value_form form;
+        const struct value_form *forms; /* n_list of them */
+        struct grammar_word written;    /* in the grammar's text, while it is there; by default: nothing */
+        struct grammar_steps inside;    /* of ARGUMENT_STEPS: likewise, for the family to read */
 };
 
 /* Memory for what values point to: numbers of lists, and words. It must outlive them. */

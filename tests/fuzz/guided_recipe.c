@@ -1,17 +1,18 @@
 /* Coverage-guided (libFuzzer): any text as a pipeline. What is accepted must be accepted again as it is printed, and
  * must plan every size of picture without a crop outside of it, and boxes with it. The same for the steps of sounds,
- * which are run, for the collation at the end of a text, and for views. */
+ * which are run, for the collation at the end of a text, for a function and for views. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/augment/recipe.h"
+#include "daemon/codec/steps/own_step.h"
 #include "daemon/codec/steps/sound_steps.h"
 #include "daemon/codec/steps/views_step.h"
-#include "daemon/collate/collation.h"
 #include "daemon/sound/sound_recipe.h"
 #include "proto/base/cleanup.h"
+#include "tests/support/collation_of.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 
@@ -117,14 +118,14 @@ static void read_sound_steps(const char *text) {
 
 static void read_collation(const char *text) {
         struct collation collation, again;
-        size_t n = strlen(text), end, end_again;
+        size_t n = strlen(text), begin = 0, begin_again = 0;
         char *printed, *twice;
         struct why why;
 
-        if (collation_take(text, 0, n, &collation, &end, &why) < 0 || !collation.type)
+        if (collation_of(text, &collation, &begin, &why) < 0 || !collation.type)
                 return;
         printed = collation_text(&collation);
-        if (end > n || collation_take(printed, 0, strlen(printed), &again, &end_again, &why) < 0 || end_again != 0)
+        if (begin > n || collation_of(printed, &again, &begin_again, &why) < 0 || begin_again != 0)
                 abort();
         twice = collation_text(&again);
         if (strcmp(printed, twice) != 0)
@@ -148,17 +149,83 @@ static void read_collation(const char *text) {
 }
 
 static void read_views(const char *text) {
-        size_t n = strlen(text), end, end_again;
+        _cleanup_(grammar_freep) struct grammar *grammar = NULL;
+        struct grammar_steps steps;
         struct views views, again;
-        struct why why;
+        uint32_t n, n_again;
 
-        if (views_take(text, 0, n, &views, &end, &why) < 0)
+        if (grammar_new("pipeline", text, &grammar, NULL) < 0 ||
+            grammar_steps(grammar, grammar_all(grammar), &steps) < 0)
+                abort();
+        if (views_read(grammar, steps, &views, &n, NULL) < 0)
                 return;
-        if (end > n || (!views.is_crops && (views.n == 0) != (end == n)) ||
-            (views.n > 0 && (views.n < 2 || views.n > VIEWS_MAX)) ||
-            views_take(text, 0, end, &again, &end_again, &why) < 0 || end_again != end ||
+        if (n > steps.n || (!views.is_crops && (views.n == 0) != (n == steps.n)) ||
+            (views.n > 0 && (views.n < 2 || views.n > VIEWS_MAX)))
+                abort();
+        steps.n = n;
+        if (views_read(grammar, steps, &again, &n_again, NULL) < 0 || n_again != n ||
             again.is_crops != views.is_crops || (again.n > 0 && !again.is_crops))
                 abort();
+}
+
+/* A function of a part with one field, "x"; NULL: it is refused, or there is none. The caller frees it. */
+static char *print_function(const char *text) {
+        _cleanup_(grammar_freep) struct grammar *grammar = NULL;
+        static const char *const FIELDS[] = { "x" };
+        static struct own_call call;
+        struct grammar_steps steps;
+        struct own_step step, *const first = &step;
+        char *printed = NULL;
+        size_t size;
+        FILE *stream;
+        uint32_t n;
+
+        if (grammar_new("pipeline", text, &grammar, NULL) < 0 ||
+            grammar_steps(grammar, grammar_all(grammar), &steps) < 0)
+                abort();
+        if (own_step_read(grammar, steps, &call, &n, NULL) < 0 || !call.function[0] ||
+            own_step_bind(&call, FIELDS, 1, &step, NULL) < 0)
+                return NULL;
+        stream = open_memstream(&printed, &size);
+        if (n + 1 + call.after.n != steps.n || !stream)
+                abort();
+        own_step_print((const struct own_step *const *)&first, 1, stream);
+        fclose(stream);
+        return printed;
+}
+
+static void read_function(const char *text) {
+        char *printed = print_function(text), *twice;
+
+        if (!printed)
+                return;
+        twice = print_function(printed);
+        if (!twice || strcmp(printed, twice) != 0)
+                abort();
+        free(printed);
+        free(twice);
+}
+
+/* What is a name, a part or a step lies in the text, one after the other. */
+static void read_parts(const char *text) {
+        _cleanup_(grammar_freep) struct grammar *grammar = NULL;
+        const char *at, *next, *end;
+
+        if (grammar_new("pipeline", text, &grammar, NULL) < 0)
+                abort();
+        at = next = grammar_all(grammar).at;
+        for (end = at + grammar_all(grammar).n; next; at = next) {
+                struct grammar_part part;
+
+                if (grammar_next_part(grammar, &next, &part) < 0)
+                        abort();
+                for (uint32_t i = 0; i < part.n_fields; at = part.fields[i++].value.at)
+                        if (part.fields[i].value.at < at || part.fields[i].key.at < at || part.fields[i].value.n == 0)
+                                abort();
+                if ((part.colon && part.colon < at) || (part.stop && part.stop < at) || part.end < at ||
+                    part.end > end || (next && next <= part.end))
+                        abort();
+        }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
@@ -178,6 +245,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
         read_sound_steps(text);
         read_collation(text);
         read_views(text);
+        read_function(text);
+        read_parts(text);
         recipe_free(recipe);
         recipe_free(again);
         free(text);

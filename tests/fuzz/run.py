@@ -41,7 +41,7 @@ TERMS = {
 
 
 # Whose words a fuzzer of texts needs, beside those of its NAME.dict: families of kinds (tests/tools/print_kinds.c).
-FAMILIES = {"recipe": ("pictures", "sounds", "collations"), "sampler": ("samplers",)}
+FAMILIES = {"recipe": ("pictures", "sounds", "collations", "fields"), "sampler": ("samplers",)}
 
 
 def words_of(families):

@@ -715,9 +715,9 @@ def _(box):
         no("worker_timeout", workers={{"f": f}}, worker_timeout=-1)
         no("worker_start", workers={{"f": f}}, worker_start="thread")
         no("column 26", "hflip", pipeline="center_crop(8) python(f) hfilp", workers={{"f": f}})
-        no("the name of a function", pipeline="center_crop(8) python()", workers={{"f": f}})
+        no("python needs its function", pipeline="center_crop(8) python()", workers={{"f": f}})
         no("dtype= or shape=", pipeline="center_crop(8) python(f, size=3)", workers={{"f": f}})
-        no("a dtype", pipeline="center_crop(8) python(f, dtype=complex)", workers={{"f": f}})
+        no("expected bool, int8", pipeline="center_crop(8) python(f, dtype=complex)", workers={{"f": f}})
         no("say how many elements it has at most", pipeline="center_crop(8) python(f, shape=-1:3)", workers={{"f": f}})
         no("are for a part that names one field", pipeline="label, image: center_crop(8) python(f, dtype=int8)",
            workers={{"f": f}})

@@ -258,7 +258,7 @@ def _(box):
            "only what all samples have in one size can be mixed")
         no("text: python(f, dtype=uint8, shape=..2000000000:2000000000)", "is declared larger than a batch may be")
         no("text: python(f, dtype=uint8, shape=..0)", "of 1 to")
-        no("text: python(f, dtype=uint8, shape=..)", "the most of one that varies")
+        no("text: python(f, dtype=uint8, shape=..)", "..512 is one that varies")
     """)
 
 

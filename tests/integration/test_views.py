@@ -210,12 +210,12 @@ def _(box):
     equal([round((each - used[0]) / slot) for each in used], [0, 1, 3], f"slots' pictures that are counted beside the first, {used}")
     daemon.refused("p", "memory_limit", pipeline=f"{big} views(16)", batch=8, slots=2)
     for text, words in (
-            ("hflip views(0)", ("column 13", "views(0)", "2 to 16", "leave the step out")),
-            ("hflip views(1)", ("column 13", "views(1)", "2 to 16", "leave the step out")),
-            ("hflip views(1000)", ("views(1000)", "2 to 16 views are allowed")),
-            ("hflip views(99999999999999999999)", ("2 to 16",)), ("hflip views(-2)", ("column 13", "how many views")),
-            ("hflip views(two)", ("column 13", "how many views")), ("hflip views", ("the text ends", "views(2)")),
-            ("hflip views()", ("column 13", "how many views")), ("hflip views(2, 3)", ("column 14", '")"')),
+            ("hflip views(0)", ("column 13", '"0" is not allowed', "from 2 to 16", "leave the step out")),
+            ("hflip views(1)", ("column 13", '"1" is not allowed', "from 2 to 16", "leave the step out")),
+            ("hflip views(1000)", ('"1000" is not allowed', "from 2 to 16")),
+            ("hflip views(99999999999999999999)", ("from 2 to 16",)), ("hflip views(-2)", ("column 13", "from 2 to 16")),
+            ("hflip views(two)", ("column 13", "from 2 to 16")), ("hflip views", ("column 7", "as in views(2)")),
+            ("hflip views()", ("column 7", "as in views(2)")), ("hflip views(2, 3)", ("column 16", '")"')),
             ("views(2) hflip", ("column 10", '"hflip" after views', "last step")), ("hflip views(2) pad", ('"pad" after views',)),
             ("hflip views(2) views(2)", ('"views" after views',)), ("hflip views(2) )", ("column 16", "last one")),
             ("views(2)", ("column 1", "decodes none", "field image")), ("raw views(2)", ("column 5", "decodes none")),

@@ -17,8 +17,11 @@ import textwrap
 
 from torch_calls import torch_call
 
-# Page, what the section begins with, family, whether the example is shown: signatures of samplers say little of their values.
-SECTIONS = (("dataloaderd-pipeline.7", ".SS Steps for sound", "sounds", False),
+# Page, what the section begins with, family or one kind of it, whether the example is shown: signatures of samplers say
+# little of their values.
+SECTIONS = (("dataloaderd-pipeline.7", ".SS Several views of each sample", "fields views", False),
+            ("dataloaderd-pipeline.7", ".SS Functions of the trainer", "fields python", False),
+            ("dataloaderd-pipeline.7", ".SS Steps for sound", "sounds", False),
             ("dataloaderd-pipeline.7", ".SS Steps for pictures", "pictures", False),
             ("dataloaderd-samplers.7", ".SH SAMPLERS", "samplers", True))
 BY_HAND = {"decode", "raw", "mix", "pack"}  # they have lists, or are not written with all of their arguments
@@ -136,8 +139,10 @@ def class_table(families, page):
 
 def pages(families):
     """The path of each page, from the root of the tree, and what makes its text of the text that it has."""
-    for name, heading, family, has_example in SECTIONS:
-        yield os.path.join("client", "man", name), functools.partial(section, heading, families[family], has_example)
+    for name, heading, chosen, has_example in SECTIONS:
+        family, _, only = chosen.partition(" ")
+        kinds = [kind for kind in families[family] if only in ("", kind["name"])]
+        yield os.path.join("client", "man", name), functools.partial(section, heading, kinds, has_example)
     yield TABLE, lambda _: python_table(families)
     yield os.path.join("docs", "transforms.md"), functools.partial(class_table, families)
 

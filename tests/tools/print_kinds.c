@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "daemon/augment/step.h"
+#include "daemon/codec/steps/field_steps.h"
 #include "daemon/collate/collation_type.h"
 #include "daemon/data/format.h"
 #include "daemon/sound/sound_step.h"
@@ -20,21 +21,30 @@
 #include "proto/order/steps/sampler_step.h"
 #include "proto/text/step_values.h"
 
+static const struct kind *const FIELD_STEPS[] = {
+#define KIND(name) &field_step_##name,
+#include "kinds/field_steps.h"
+#undef KIND
+        NULL,
+};
+static const struct kind_family field_steps = { .kinds = FIELD_STEPS };
+
 static const struct {
         const char *name;
         const struct kind_family *family;
 } FAMILIES[] = {
-        { "pictures", &picture_steps }, { "sounds", &sound_kinds },        { "collations", &collation_kinds },
-        { "samplers", &dlp_samplers },  { "preparation", &prepare_kinds },
+        { "pictures", &picture_steps }, { "sounds", &sound_kinds },    { "collations", &collation_kinds },
+        { "fields", &field_steps },     { "samplers", &dlp_samplers }, { "preparation", &prepare_kinds },
 };
 
 static const char *const TYPES[] = {
-        [ARGUMENT_WHOLE] = "whole",   [ARGUMENT_NUMBER] = "number",     [ARGUMENT_FLAG] = "flag",
-        [ARGUMENT_CHOICE] = "choice", [ARGUMENT_SIZE] = "size",         [ARGUMENT_SIZE_SHORT] = "size_short",
-        [ARGUMENT_RANGE] = "range",   [ARGUMENT_SPAN] = "span",         [ARGUMENT_AROUND] = "around",
-        [ARGUMENT_LIST] = "list",     [ARGUMENT_NUMBERS] = "numbers",   [ARGUMENT_WEIGHTS] = "weights",
-        [ARGUMENT_NAME] = "name",     [ARGUMENT_COLUMN] = "column",     [ARGUMENT_LENGTHS] = "lengths",
-        [ARGUMENT_STEPS] = "steps",   [ARGUMENT_ANYTHING] = "anything",
+        [ARGUMENT_WHOLE] = "whole",       [ARGUMENT_NUMBER] = "number",   [ARGUMENT_FLAG] = "flag",
+        [ARGUMENT_CHOICE] = "choice",     [ARGUMENT_SIZE] = "size",       [ARGUMENT_SIZE_SHORT] = "size_short",
+        [ARGUMENT_RANGE] = "range",       [ARGUMENT_SPAN] = "span",       [ARGUMENT_AROUND] = "around",
+        [ARGUMENT_LIST] = "list",         [ARGUMENT_NUMBERS] = "numbers", [ARGUMENT_WEIGHTS] = "weights",
+        [ARGUMENT_NAME] = "name",         [ARGUMENT_COLUMN] = "column",   [ARGUMENT_LENGTHS] = "lengths",
+        [ARGUMENT_FORM] = "form",         [ARGUMENT_FORMS] = "forms",     [ARGUMENT_STEPS] = "steps",
+        [ARGUMENT_ANYTHING] = "anything",
 };
 
 static void add_text(cJSON *object, const char *key, const char *text) {

@@ -10,6 +10,7 @@
 #include "daemon/collate/collation.h"
 #include "daemon/collate/delivered.h"
 #include "daemon/collate/padding.h"
+#include "tests/support/collation_of.h"
 #include "tests/support/suite.h"
 
 #define ARRAY_LENGTH(array) (sizeof(array) / sizeof((array)[0]))
@@ -124,7 +125,7 @@ static void check_batch(struct field_form *form, const char *steps, const int64_
         size_t end, n_bytes;
         uint8_t *slot;
 
-        ck_assert_int_eq(collation_take(steps, 0, strlen(steps), &collation, &end, &why), 0);
+        ck_assert_int_eq(collation_of(steps, &collation, &end, &why), 0);
         ck_assert_msg(collation_apply(&collation, form, &why) == 0, "%s", why.text);
         ck_assert_msg(layout_plan(form, 1, &limits, &layout, &why) == 0, "%s", why.text);
         ck_assert_uint_ge(layout.fields[0].result_bytes, form->max_bytes);

@@ -180,7 +180,7 @@ START_TEST(the_first_mistake_is_reported_with_its_column_and_what_was_expected) 
                 { "foo(3)", "column 1: unknown step \"foo\"; the steps are random_all, split, mix, group, json, bare" },
                 { "bare barre", "column 6: unknown step \"barre\" (did you mean \"bare\"?)" },
                 { "random-all", "column 1: unknown step \"random-all\" (did you mean \"random_all\"?)" },
-                { "bare (3)", "column 6: \"(\"; expected the name of a step: random_all, split" },
+                { "bare (3)", "column 7: \"3\"; expected \")\": it has no arguments" },
                 { "bare \x01", "column 6: byte 0x01; expected the name of a step" },
                 { "bare;bare", "column 5: \";\"; expected a blank and the next step, or the end" },
                 { "bare()bare", "column 7: \"b\"; expected a blank" },
@@ -291,6 +291,59 @@ START_TEST(a_list_in_brackets_is_one_with_colons_and_all_else_stays_as_it_is) {
 }
 END_TEST
 
+START_TEST(parts_are_fields_and_steps_for_them_up_to_a_semicolon) {
+        /* fields, "!" and what is there instead of one, ":" if there is one, steps */
+        static const struct {
+                const char *text, *parts;
+        } rows[] = {
+                { "image", "image" },
+                { "image: a b(1); label;", "image: a b | label" },
+                { " y = a/b-c.d ,image\n:a", "y=a/b-c.d image: a" },
+                { "a;;b; ", "a | !; | b" },
+                { "a: json(b[\";:\"]) c(d(;)); e", "a: json c | e" },
+                { "a(;b: c", "a !(" },
+                { "a: b(; c", "a: b" },
+                { "a b, c: d", "a !b: d" },
+                { "a, : b", "a !:: b" },
+                { "a=: b", "!:: b" },
+                { "", "!" },
+                { ";", "!;" },
+                { ":", "!::" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                _cleanup_(grammar_freep) struct grammar *grammar = NULL;
+                const char *next;
+                char said[200] = "";
+                size_t n = 0;
+
+                ck_assert_int_eq(grammar_new("text", rows[i].text, &grammar, NULL), 0);
+                next = grammar_all(grammar).at;
+                while (next) {
+                        struct grammar_part part;
+
+                        n += (size_t)snprintf(said + n, sizeof(said) - n, "%s", n > 0 ? " | " : "");
+                        ck_assert_int_eq(grammar_next_part(grammar, &next, &part), 0);
+                        for (uint32_t k = 0; k < part.n_fields; k++) {
+                                const struct grammar_argument *field = &part.fields[k];
+
+                                n += (size_t)snprintf(said + n, sizeof(said) - n, "%s%.*s%s%.*s", k > 0 ? " " : "",
+                                                      (int)field->key.n, field->key.at, field->key.n > 0 ? "=" : "",
+                                                      (int)field->value.n, field->value.at);
+                        }
+                        if (part.stop)
+                                n += (size_t)snprintf(said + n, sizeof(said) - n, "%s!%.1s",
+                                                      part.n_fields > 0 ? " " : "", part.stop);
+                        n += (size_t)snprintf(said + n, sizeof(said) - n, "%s", part.colon ? ":" : "");
+                        for (uint32_t k = 0; k < part.steps.n; k++)
+                                n += (size_t)snprintf(said + n, sizeof(said) - n, " %.*s", (int)part.steps.at[k].name.n,
+                                                      part.steps.at[k].name.at);
+                }
+                ck_assert_str_eq(said, rows[i].parts);
+        }
+}
+END_TEST
+
 /* A text that has more of something than there is room for, or no end of it. */
 START_TEST(texts_of_any_depth_and_length_are_safe) {
         static const char *const PIECES[] = {
@@ -362,6 +415,7 @@ int main(void) {
                 { "values", the_first_mistake_is_reported_with_its_column_and_what_was_expected, 0 },
                 { "values", a_store_that_is_full_is_an_error_and_nothing_else, 0 },
                 { "values", a_locale_whose_numbers_have_commas_changes_nothing, 0 },
+                { "grammar", parts_are_fields_and_steps_for_them_up_to_a_semicolon, 0 },
                 { "grammar", a_list_in_brackets_is_one_with_colons_and_all_else_stays_as_it_is, 0 },
                 { "grammar", texts_of_any_depth_and_length_are_safe, 0 },
         };

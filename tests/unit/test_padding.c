@@ -9,6 +9,7 @@
 #include "daemon/collate/collating.h"
 #include "daemon/collate/collation.h"
 #include "daemon/collate/padding.h"
+#include "tests/support/collation_of.h"
 #include "tests/support/suite.h"
 
 #define ARRAY_LENGTH(array) (sizeof(array) / sizeof((array)[0]))
@@ -449,7 +450,7 @@ START_TEST(a_collation_is_the_last_step_in_its_one_normal_spelling_or_refused_wi
         const char *text = TEXTS[_i].text, *normal = TEXTS[_i].normal;
         size_t steps_end = 99, end;
         struct why why = { 0 };
-        int r = collation_take(text, 0, strlen(text), &collation, &steps_end, &why);
+        int r = collation_of(text, &collation, &steps_end, &why);
         char *printed;
 
         if (normal && normal[0] == '!') {
@@ -465,7 +466,7 @@ START_TEST(a_collation_is_the_last_step_in_its_one_normal_spelling_or_refused_wi
                 return;
         printed = collation_text(&collation);
         ck_assert_str_eq(printed, normal);
-        ck_assert_int_eq(collation_take(printed, 0, strlen(printed), &again, &end, &why), 0);
+        ck_assert_int_eq(collation_of(printed, &again, &end, &why), 0);
         ck_assert_uint_eq(end, 0);
         free(printed);
 }
@@ -520,7 +521,7 @@ START_TEST(a_field_that_cannot_be_collated_so_is_refused_by_name) {
         struct why why;
         size_t end;
 
-        ck_assert_int_eq(collation_take(ROWS[_i].text, 0, strlen(ROWS[_i].text), &collation, &end, &why), 0);
+        ck_assert_int_eq(collation_of(ROWS[_i].text, &collation, &end, &why), 0);
         ck_assert_int_eq(collation_apply(&collation, &form, &why), -EINVAL);
         ck_assert_ptr_nonnull(strstr(why.text, "field f "));
         ck_assert_msg(strstr(why.text, ROWS[_i].words) != NULL, "%s", why.text);

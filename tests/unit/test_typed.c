@@ -1,4 +1,4 @@
-/* unit/test_typed.c: names that people meant: the nearest one, short names, lists in brackets. */
+/* unit/test_typed.c: names that people meant: the nearest one, and short names. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -108,56 +108,11 @@ START_TEST(a_value_means_a_name_in_whatever_way_it_is_typed) {
 }
 END_TEST
 
-START_TEST(a_list_in_brackets_becomes_one_with_colons_in_the_same_columns) {
-        static const struct {
-                const char *text, *written;
-        } rows[] = {
-                { "resize([256, 256]) x", "resize(256:256   ) x" },
-                { "resize((256,)) x", "resize(256   ) x" },
-                { "a(1, scale=( .08 , 1.0 ), b=[-1,2e3,])", "a(1, scale=.08:1.0      , b=-1:2e3   )" },
-                { "resize(3), hflip , to(x)  , layout(y)", "resize(3)  hflip , to(x)    layout(y)" },
-                { "image, label: resize(3), hflip", "image, label: resize(3)  hflip" },
-                /* and what is none stays */
-                { "json([0]) to(int64, shape=[2, 3])", "json([0]) to(int64, shape=2:3   )" },
-                { "json(a[\"b)\"].c) x([1])", "json(a[\"b)\"].c) x(1  )" },
-                { "image: json([0])", "image: json([0])" },
-                { "ajson([0])", "ajson(0  )" },
-                { "json([0]", "json([0]" },
-                { "a([])", "a([])" },
-                { "a([ ])", "a([ ])" },
-                { "a([,1])", "a([,1])" },
-                { "a([1,,2])", "a([1,,2])" },
-                { "a([1 2])", "a([1 2])" },
-                { "a([1, 2)", "a([1, 2)" },
-                { "a([1, [2]])", "a([1, [2]])" },
-                { "a([1] 2)", "a([1] 2)" },
-                { "a(b[1])", "a(b[1])" },
-                { "[1, 2]", "[1, 2]" },
-                { "(1, 2)", "(1, 2)" },
-                { "a([x])", "a([x])" },
-                { "a([1", "a([1" },
-                { ")),((", ")),((" },
-                { "", "" },
-        };
-
-        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-                char *text = strdup(rows[i].text);
-
-                typed_lists(text);
-                ck_assert_str_eq(text, rows[i].written);
-                typed_lists(text); /* nothing is left to do */
-                ck_assert_str_eq(text, rows[i].written);
-                free(text);
-        }
-}
-END_TEST
-
 int main(void) {
         const struct suite_row rows[] = {
                 { "nearest", the_nearest_name_is_suggested_and_none_that_is_far, 0 },
                 { "nearest", names_and_words_of_any_length_are_safe, 0 },
                 { "typed", a_value_means_a_name_in_whatever_way_it_is_typed, 0 },
-                { "typed", a_list_in_brackets_becomes_one_with_colons_in_the_same_columns, 0 },
         };
 
         return suite_run("typed", rows, ARRAY_SIZE(rows));

@@ -140,12 +140,12 @@ int names_refuse(const struct grammar *grammar, struct grammar_word name, struct
         return kind_refuse(&picture_steps, grammar, name, why);
 }
 
-bool recipe_is_step(const char *word, size_t n) {
-        return kind_named(&picture_steps, (struct grammar_word){ word, n }) != NULL;
+bool recipe_is_step(struct grammar_word word) {
+        return kind_named(&picture_steps, word) != NULL;
 }
 
-uint32_t recipe_word_views(const char *word, size_t n) {
-        const struct step_type *type = step_find((struct grammar_word){ word, n });
+uint32_t recipe_word_views(struct grammar_word word) {
+        const struct step_type *type = step_find(word);
 
         return type ? type->n_views : 0;
 }

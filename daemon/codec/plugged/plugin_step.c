@@ -6,13 +6,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/codec/steps/field_steps.h"
 #include "proto/base/cleanup.h"
-#include "proto/text/kinds.h"
 #include "proto/text/step_values.h"
 
 #define NAME      "plugin"
 #define EXAMPLE   NAME "(blocks.mosaic, size=8)"
 #define WHOLE_MAX 9007199254740992.0 /* 2^53 */
+
+const struct kind field_step_plugin = {
+        .name = NAME,
+        .doc = "A step of a plug-in that the configuration names. Its arguments are those that the plug-in says.",
+        .example = EXAMPLE,
+};
 
 bool plugin_steps_are(const struct grammar_step *step) {
         return grammar_is(step->name, NAME);
@@ -246,23 +252,16 @@ static int refuse_collation(const struct plugin_step_text *step, struct why *why
                 step->column, plugin_name(step->plugin), table_of(step)->name);
 }
 
-bool plugin_collation_take(const char *text, size_t begin, size_t end, struct plugins *plugins,
-                           struct plugin_step_text *ret_collation, size_t *ret_steps_end) {
-        _cleanup_(grammar_freep) struct grammar *grammar = NULL;
+bool plugin_collation_read(struct grammar *grammar, struct grammar_steps steps, struct plugins *plugins,
+                           struct plugin_step_text *ret_collation) {
+        const struct grammar_step *last = steps.n > 0 ? &steps.at[steps.n - 1] : NULL;
         struct plugin_step_text collation = { 0 };
-        const struct grammar_step *last;
-        struct grammar_steps steps;
 
-        if (grammar_new("pipeline", text, &grammar, NULL) < 0 ||
-            grammar_steps(grammar, (struct grammar_word){ grammar_all(grammar).at + begin, end - begin }, &steps) < 0 ||
-            steps.n == 0)
-                return false;
-        last = &steps.at[steps.n - 1];
-        if (!plugin_steps_are(last) || last->stop || plugin_step_read(grammar, last, plugins, &collation, NULL) < 0 ||
+        if (!last || !plugin_steps_are(last) || last->stop ||
+            plugin_step_read(grammar, last, plugins, &collation, NULL) < 0 ||
             table_of(&collation)->kind != PLUGIN_COLLATION)
                 return false;
         *ret_collation = collation;
-        *ret_steps_end = (size_t)(last->name.at - grammar_all(grammar).at);
         return true;
 }
 

@@ -45,10 +45,10 @@ int plugin_steps_read(struct grammar *grammar, struct grammar_steps steps, struc
 int plugin_format_parse(const char *text, struct plugins *plugins, struct plugin_step_text *ret_format,
                         struct why *why);
 
-/* Is a collation of a plug-in the last step of text[begin] to text[end - 1]? Then says where it begins. What is wrong
- * with one that cannot be read is said by who reads the steps. */
-bool plugin_collation_take(const char *text, size_t begin, size_t end, struct plugins *plugins,
-                           struct plugin_step_text *ret_collation, size_t *ret_steps_end);
+/* Is a collation of a plug-in the last of the steps? What is wrong with one that cannot be read is said by who reads
+ * the steps. */
+bool plugin_collation_read(struct grammar *grammar, struct grammar_steps steps, struct plugins *plugins,
+                           struct plugin_step_text *ret_collation);
 
 /* In its one normal spelling. */
 void plugin_step_print(const struct plugin_step_text *step, FILE *stream);

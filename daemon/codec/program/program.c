@@ -8,7 +8,6 @@
 #include "daemon/augment/recipe.h"
 #include "daemon/codec/program/program_body.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/typed.h"
 
 static void program_freep(struct program **program) {
         program_free(*program);
@@ -147,57 +146,46 @@ static void order_fields(struct program *program) {
 /* Names are followed by ':' or separated by ';'. In a plain list of words, names are meant if the first word is one. A
  * field may have the name of a step, such as the "raw" of a tar's 000.raw: then what follows the word decides, and
  * neither reading is guessed. */
-static int program_find_names(const char *text, const struct schema *schema, bool *ret_named, struct why *why) {
-        size_t end = strlen(text), begin = strspn(text, BLANKS), n_word = name_length(text + begin);
-        const char *word = text + begin, *next = word + n_word + strspn(word + n_word, BLANKS);
+static int program_find_names(struct grammar *grammar, const struct schema *schema, bool *ret_named, struct why *why) {
+        const char *next = grammar_all(grammar).at;
+        struct grammar_part part;
+        struct grammar_word word;
 
-        *ret_named = true;
-        if (find_outside(text, 0, end, ';') < end || find_outside(text, 0, end, ':') < end)
+        if (grammar_next_part(grammar, &next, &part) < 0)
+                return why_errno(why, -ENOMEM, "pipeline");
+        *ret_named = part.colon || *part.end == ';' || part.fields[0].key.n > 0;
+        word = part.fields[0].value;
+        if (*ret_named || !is_field(schema, word))
                 return 0;
-        *ret_named = is_field(schema, word, n_word) || *next == '=';
-        if (!*ret_named || !recipe_is_step(word, n_word) || *next == ',')
+        *ret_named = !recipe_is_step(word) || part.n_fields > 1;
+        if (*ret_named || part.stop) /* a field's name is followed by neither an argument nor a step */
                 return 0;
-        *ret_named = false; /* a field's name is followed by neither an argument nor a step */
-        if (*next != '\0')
-                return 0;
-        return why_set(
-                why, -EINVAL,
-                "pipeline, column %zu: \"%.*s\" is a step and also a field of this dataset; write \"%.*s()\" for "
-                "the step, and \"%.*s;\" for the field",
-                begin + 1, (int)n_word, word, (int)n_word, word, (int)n_word, word);
-}
-
-int program_steps(const struct program *program, size_t begin, size_t end, struct codec_steps *ret_steps,
-                  struct why *why) {
-        struct grammar_word part = { grammar_all(program->grammar).at + begin, end - begin };
-
-        ret_steps->grammar = program->grammar;
-        return grammar_steps(program->grammar, part, &ret_steps->list) < 0 ? why_errno(why, -ENOMEM, "pipeline") : 0;
+        return grammar_refuse(grammar, word.at, why,
+                              "\"%.*s\" is a step and also a field of this dataset; write \"%.*s()\" for the step, and "
+                              "\"%.*s;\" for the field",
+                              (int)word.n, word.at, (int)word.n, word.at, (int)word.n, word.at);
 }
 
 int program_parse(const char *text, const struct source *source, const struct codec_named *named,
                   struct program **ret_program, struct why *why) {
         _cleanup_(program_freep) struct program *program = calloc(1, sizeof(*program));
-        _cleanup_(freep) char *typed = strdup(text);
         _cleanup_(grammar_freep) struct grammar *grammar = NULL;
-        bool is_named;
+        bool is_named = false;
         int r;
 
         if (strlen(text) >= DLP_PIPELINE_MAX)
                 return why_set(why, -EINVAL, "the pipeline's text is longer than %u bytes, which is the limit",
                                DLP_PIPELINE_MAX - 1);
-        if (!program || !typed)
+        if (!program)
                 return why_errno(why, -ENOMEM, "pipeline");
-        typed_lists(typed);
-        r = grammar_new("pipeline", typed, &grammar, why);
+        r = grammar_new("pipeline", text, &grammar, why);
         if (r < 0)
                 return r;
-        text = grammar_all(grammar).at;
         program->named = named;
         program->grammar = grammar;
-        r = program_find_names(text, &source->schema, &is_named, why);
+        r = program_find_names(grammar, &source->schema, &is_named, why);
         if (r == 0)
-                r = is_named ? parse_named(program, source, text, why) : parse_unnamed(program, source, text, why);
+                r = is_named ? parse_named(program, source, why) : parse_unnamed(program, source, why);
         program->grammar = NULL;
         if (r == 0)
                 r = settle_packing(program, why);

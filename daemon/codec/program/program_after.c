@@ -17,28 +17,29 @@ static uint32_t channels_of(const struct program *program, uint32_t idx) {
         return n == 1 || n == 3 ? (uint32_t)n : 0;
 }
 
-static int refuse_moving(const struct own_call *own, const char *field, struct why *why) {
-        return why_set(why, -EINVAL,
-                       "pipeline, column %zu: field %s moves with its picture; after python(%s) only to, normalize, "
-                       "layout and erasing may follow in its part, which leave pixels where they are: write the others "
-                       "before it, or let the function do that, too",
-                       own->after_begin + 1, field, own->function);
+static int refuse_moving(const struct codec_steps *steps, const struct own_call *own, const char *field,
+                         struct why *why) {
+        return grammar_refuse(
+                steps->grammar, steps->list.at[0].name.at, why,
+                "field %s moves with its picture; after python(%s) only to, normalize, "
+                "layout and erasing may follow in its part, which leave pixels where they are: write the others "
+                "before it, or let the function do that, too",
+                field, own->function);
 }
 
 int bind_after(struct program *program, uint32_t begin, const struct own_call *own, struct why *why) {
-        struct codec_steps steps;
+        const struct codec_steps steps = { program->grammar, own->after };
         uint32_t n = 0;
 
-        if (own->after_end == own->after_begin)
+        if (own->after.n == 0)
                 return 0;
         if (own->is_whole)
-                return why_set(why, -EINVAL,
-                               "pipeline, column %zu: steps are done sample by sample, and python(%s, batch=true) gets "
-                               "the batch when all its samples are done: write them before it, or let the function do "
-                               "that, too; only mixup, cutmix and mix may follow it",
-                               own->after_begin + 1, own->function);
-        if (program_steps(program, own->after_begin, own->after_end, &steps, why) < 0)
-                return -ENOMEM;
+                return grammar_refuse(
+                        steps.grammar, own->after.at[0].name.at, why,
+                        "steps are done sample by sample, and python(%s, batch=true) gets "
+                        "the batch when all its samples are done: write them before it, or let the function do "
+                        "that, too; only mixup, cutmix and mix may follow it",
+                        own->function);
         for (uint32_t i = begin; i < program->n_fields; i++) {
                 uint32_t n_channels = channels_of(program, i);
                 int r = n_channels > 0 ? after_new(&steps, n_channels, codec_view(program->codecs[i]),
@@ -50,15 +51,14 @@ int bind_after(struct program *program, uint32_t begin, const struct own_call *o
                 n += n_channels > 0;
         }
         if (n == 0)
-                return why_set(
-                        why, -EINVAL,
-                        "pipeline, column %zu: steps after python(%s) are for pictures, uint8 height x width x 3 "
-                        "or x 1, and it delivers none: let the function do that, too",
-                        own->after_begin + 1, own->function);
+                return grammar_refuse(steps.grammar, own->after.at[0].name.at, why,
+                                      "steps after python(%s) are for pictures, uint8 height x width x 3 "
+                                      "or x 1, and it delivers none: let the function do that, too",
+                                      own->function);
         for (uint32_t i = begin; i < program->n_fields; i++)
                 for (uint32_t k = begin; k < program->n_fields && moves_along(program->codecs[i]); k++)
                         if (program->afters[k] && !after_keeps_places(program->afters[k]))
-                                return refuse_moving(own, codec_name(program->codecs[i]), why);
+                                return refuse_moving(&steps, own, codec_name(program->codecs[i]), why);
         return 0;
 }
 

@@ -1,7 +1,7 @@
 /* codec/program/program_body.h: what a program consists of, and the pieces in which its text is read. Private to this floor.
  *
  * A text is read part by part (program_named.c), or as the only part if it names no field (unnamed.c). What follows the
- * steps of a part is taken off first (views, then a collation and a function: program_ending.c); then the fields are
+ * steps of a part is taken off first (program_ending.c); then the fields are
  * added one by one (program_fields.c), and what is said of several of them together is checked (moving.c,
  * program_mixing.c, collations.c, views.c). All functions that return int return -EINVAL with the column and what was
  * expected, or -ENOMEM. */
@@ -17,8 +17,6 @@
 #include "daemon/codec/steps/own_step.h"
 #include "daemon/codec/steps/views_step.h"
 #include "daemon/collate/collation.h"
-
-#define BLANKS " \t\r\n"
 
 struct program {
         uint32_t n_fields;
@@ -37,28 +35,20 @@ struct program {
         char *text;
 };
 
-/* What follows the steps of a part. */
-struct ending {
+/* A part: its fields, its steps, and what follows them. */
+struct part {
+        const struct grammar_part *written; /* NULL: the text names no field */
+        struct codec_steps steps;           /* those before the function, the collation and the views */
         struct own_call own;
         struct collation collation;
         struct plugin_step_text plugged; /* a collation of a plug-in; without a plug-in: none */
-};
-
-/* A part of the text, and where its steps begin. */
-struct part {
-        size_t begin, end; /* of the whole text */
-        size_t steps;      /* after the ':', or `end` */
-        size_t steps_end;  /* where the collation or views begin, or `end` */
-        struct ending ending;
         struct views views;
 };
 
 /* What the fields of a part have in common while they are added. */
 struct adding {
         const struct codec_steps *steps; /* NULL: none */
-        const char *name;                /* that the field gets, of n_name characters; NULL: its own */
-        size_t n_name;
-        size_t column; /* of the name in the text */
+        struct grammar_word name;        /* that the field gets; n = 0: its own */
         uint32_t group;
         struct views views;
         bool has_function_on_picture;      /* a function gets the fields of the part, of which one is a picture */
@@ -68,24 +58,16 @@ struct adding {
 
 /* ---- program_named.c, unnamed.c: the whole text */
 
-/* The steps in text[begin] to text[end - 1]. They belong to program->grammar. */
-int program_steps(const struct program *program, size_t begin, size_t end, struct codec_steps *ret_steps,
-                  struct why *why);
-
-/* The next `wanted` before `end` that is not in parentheses; else `end`. */
-size_t find_outside(const char *text, size_t begin, size_t end, char wanted);
-
-int parse_named(struct program *program, const struct source *source, const char *text, struct why *why);
-int parse_unnamed(struct program *program, const struct source *source, const char *text, struct why *why);
+int parse_named(struct program *program, const struct source *source, struct why *why);
+int parse_unnamed(struct program *program, const struct source *source, struct why *why);
 
 /* ---- program_ending.c */
 
-/* A function and a collation at the end of a part, and where the steps before them end. */
-int take_ending(const struct program *program, const char *text, size_t begin, size_t *steps_end,
-                struct ending *ret_ending, struct why *why);
+/* Takes views, a collation and a function off the end of the steps. */
+int read_ending(const struct program *program, struct grammar_steps steps, struct part *ret_part, struct why *why);
 
 /* Is anything said of the part beside steps of the daemon and of plug-ins? */
-bool has_ending(const struct ending *ending);
+bool has_ending(const struct part *part);
 
 /* The last field of the program is the only one of its part, or of a view of it, that begins at `begin`: a plug-in
  * makes its batch. */
@@ -113,10 +95,7 @@ int check_cut(const struct program *program, uint32_t idx, const struct field_fo
 /* For messages: "image, caption, label". */
 void list_fields(const struct schema *schema, bool only_stored, char *text, size_t size);
 
-/* The characters of a field's name: those that formats use, with dots, dashes and slashes ("image/encoded"). */
-size_t name_length(const char *text);
-
-bool is_field(const struct schema *schema, const char *word, size_t n);
+bool is_field(const struct schema *schema, struct grammar_word word);
 
 /* A field of fixed size that every sample has, whether it is stored or known. */
 bool is_value(const struct schema_field *field);

@@ -23,41 +23,44 @@ static int check_function(const struct own_call *own, const struct collation *co
         return 0;
 }
 
-static int check_alone(const struct ending *ending, struct why *why) {
-        const struct plugin_step_text *plugged = &ending->plugged;
+static int check_alone(const struct part *part, struct why *why) {
+        const struct plugin_step_text *plugged = &part->plugged;
         const char *name = plugged->plugin ? plugin_table(plugged->plugin)->steps[plugged->idx_step].name : NULL;
 
-        if (name && ending->collation.type)
+        if (name && part->collation.type)
                 return why_set(why, -EINVAL,
                                "pipeline, column %zu: %s and the collation %s.%s of a plug-in would both make the "
                                "batch: leave one of them out",
-                               ending->collation.column, collation_name(&ending->collation),
-                               plugin_name(plugged->plugin), name);
-        if (name && ending->own.function[0])
+                               part->collation.column, collation_name(&part->collation), plugin_name(plugged->plugin),
+                               name);
+        if (name && part->own.function[0])
                 return why_set(why, -EINVAL,
                                "pipeline, column %zu: the collation %s.%s of a plug-in gets what steps make, and not "
                                "what python(%s) delivers: leave one of them out",
-                               plugged->column, plugin_name(plugged->plugin), name, ending->own.function);
+                               plugged->column, plugin_name(plugged->plugin), name, part->own.function);
         return 0;
 }
 
-int take_ending(const struct program *program, const char *text, size_t begin, size_t *steps_end,
-                struct ending *ret_ending, struct why *why) {
+int read_ending(const struct program *program, struct grammar_steps steps, struct part *ret_part, struct why *why) {
         struct plugins *plugins = program->named ? program->named->plugins : NULL;
-        int r;
+        struct grammar *grammar = program->grammar;
+        int r = views_read(grammar, steps, &ret_part->views, &steps.n, why);
 
-        *ret_ending = (struct ending){ 0 };
-        plugin_collation_take(text, begin, *steps_end, plugins, &ret_ending->plugged, steps_end);
-        r = collation_take(text, begin, *steps_end, &ret_ending->collation, steps_end, why);
+        if (r < 0)
+                return r;
+        if (plugin_collation_read(grammar, steps, plugins, &ret_part->plugged))
+                steps.n--;
+        r = collation_read(grammar, steps, &ret_part->collation, &steps.n, why);
         if (r == 0)
-                r = own_step_take(text, begin, *steps_end, &ret_ending->own, steps_end, why);
+                r = own_step_read(grammar, steps, &ret_part->own, &steps.n, why);
         if (r == 0)
-                r = check_function(&ret_ending->own, &ret_ending->collation, why);
-        return r < 0 ? r : check_alone(ret_ending, why);
+                r = check_function(&ret_part->own, &ret_part->collation, why);
+        ret_part->steps = (struct codec_steps){ grammar, steps };
+        return r < 0 ? r : check_alone(ret_part, why);
 }
 
-bool has_ending(const struct ending *ending) {
-        return ending->collation.type || ending->own.function[0] || ending->plugged.plugin;
+bool has_ending(const struct part *part) {
+        return part->collation.type || part->own.function[0] || part->plugged.plugin;
 }
 
 int bind_plugged(struct program *program, const struct source *source, uint32_t begin,

@@ -1,13 +1,11 @@
 /* codec/program/program_fields.c: a field is added to a program, with the steps of its part and the name that it gets. */
 #include "daemon/codec/program/program_body.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "daemon/codec/codec_choose.h"
-#include "proto/base/step_text.h"
 
 void list_fields(const struct schema *schema, bool only_stored, char *text, size_t size) {
         size_t n = 0;
@@ -16,14 +14,6 @@ void list_fields(const struct schema *schema, bool only_stored, char *text, size
         for (uint32_t i = 0; i < schema->n_fields && n < size; i++)
                 if (schema->fields[i].is_stored || !only_stored)
                         n += (size_t)snprintf(text + n, size - n, "%s%s", n ? ", " : "", schema->fields[i].name);
-}
-
-size_t name_length(const char *text) {
-        size_t n = 0;
-
-        while (isalnum((unsigned char)text[n]) || (text[n] && strchr("_.-/", text[n])))
-                n++;
-        return n;
 }
 
 int refuse_long_name(const char *name, size_t column, const char *field, struct why *why) {
@@ -40,22 +30,22 @@ bool is_value(const struct schema_field *field) {
         return field->kind == FIELD_VALUE || field->kind == FIELD_NUMBER;
 }
 
-bool is_field(const struct schema *schema, const char *word, size_t n) {
+bool is_field(const struct schema *schema, struct grammar_word word) {
         for (uint32_t i = 0; i < schema->n_fields; i++)
-                if (word_is(word, n, schema->fields[i].name))
+                if (grammar_is(word, schema->fields[i].name))
                         return true;
         return false;
 }
 
-static int set_view(struct codec *codec, const struct adding *adding, const char *field, struct why *why) {
+static int set_view(const struct program *program, struct codec *codec, const struct adding *adding, const char *field,
+                    struct why *why) {
         char name[2 * DLP_TENSOR_NAME_MAX], first[DLP_TENSOR_NAME_MAX];
 
-        if (adding->name && codec_set_name(codec, adding->name, adding->n_name) < 0)
-                return why_set(
-                        why, -EINVAL,
-                        "pipeline, column %zu: \"%.*s\" is longer than the %u characters that a field's name may "
-                        "have",
-                        adding->column, word_shown(adding->n_name), adding->name, DLP_TENSOR_NAME_MAX - 1);
+        if (adding->name.n > 0 && codec_set_name(codec, adding->name.at, adding->name.n) < 0)
+                return grammar_refuse(program->grammar, adding->name.at, why,
+                                      "\"%.*s\" is longer than the %u characters that a field's name may "
+                                      "have",
+                                      grammar_shown(adding->name), adding->name.at, DLP_TENSOR_NAME_MAX - 1);
         strcpy(first, codec_name(codec));
         if (codec_set_view(codec, adding->view) == 0) {
                 if (adding->views.is_crops)
@@ -78,7 +68,7 @@ static int program_fields_check_twice(const struct program *program, const char 
                         return why_set(why, -EINVAL,
                                        "pipeline: field %s is named twice%s; to deliver it twice, give one of them a "
                                        "name of its own, as in \"small=%s: resize(64:64)\"",
-                                       codec_name(codec), adding->name ? ", with one name" : "", field);
+                                       codec_name(codec), adding->name.n > 0 ? ", with one name" : "", field);
         return 0;
 }
 
@@ -112,8 +102,9 @@ int add_field(struct program *program, const struct source *source, uint32_t idx
         for (uint32_t i = 0; i < program->n_fields; i++)
                 if (codec_field(program->codecs[i]) == idx_field)
                         codec_set_again(*codec);
-        program->renamed[program->n_fields] = adding->name ? adding->column : 0;
+        program->renamed[program->n_fields] = adding->name.n > 0 ? grammar_column(program->grammar, adding->name.at)
+                                                                 : 0;
         program->views[program->n_fields++] = adding->views;
-        r = set_view(*codec, adding, name, why);
+        r = set_view(program, *codec, adding, name, why);
         return r < 0 ? r : program_fields_check_twice(program, name, adding, why);
 }

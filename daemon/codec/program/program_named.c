@@ -2,167 +2,109 @@
 #include "daemon/codec/program/program_body.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "daemon/augment/recipe.h"
 #include "daemon/data/field_name.h"
-#include "proto/base/cleanup.h"
 #include "proto/base/nearest.h"
-#include "proto/base/step_text.h"
 
-size_t find_outside(const char *text, size_t begin, size_t end, char wanted) {
-        unsigned depth = 0;
-
-        for (size_t i = begin; i < end; i++) {
-                if (text[i] == wanted && depth == 0)
-                        return i;
-                depth += text[i] == '(';
-                depth -= text[i] == ')' && depth > 0;
-        }
-        return end;
-}
-
-static int find_named(const struct source *source, struct step_text *reader, size_t n_word, uint32_t *ret_idx) {
+static int find_named(const struct source *source, const struct grammar *grammar, struct grammar_word word,
+                      uint32_t *ret_idx, struct why *why) {
         char names[256], meant[RECIPE_MEANT_MAX];
         const char *reason;
         struct nearest nearest;
 
-        nearest_begin(&nearest, reader->at, n_word);
+        nearest_begin(&nearest, word.at, word.n);
         for (uint32_t i = 0; i < source->schema.n_fields; i++) {
-                if (field_name_is(&source->schema.fields[i], reader->at, n_word)) {
+                if (field_name_is(&source->schema.fields[i], word.at, word.n)) {
                         *ret_idx = i;
                         return 0;
                 }
                 nearest_offer(&nearest, source->schema.fields[i].name);
         }
-        reason = refusal_of(source->refused, source->n_refused, reader->at, n_word);
+        reason = refusal_of(source->refused, source->n_refused, word.at, word.n);
         if (reason)
-                return why_set(reader->why, -ENOTSUP, "pipeline, column %zu: field \"%.*s\" cannot be served: %s",
-                               step_text_column(reader, reader->at), word_shown(n_word), reader->at, reason);
+                return grammar_refuse(grammar, word.at, why, "field \"%.*s\" cannot be served: %s", grammar_shown(word),
+                                      word.at, reason),
+                       -ENOTSUP;
         list_fields(&source->schema, false, names, sizeof(names));
-        if (recipe_means((struct grammar_word){ reader->at, n_word }, meant))
-                return why_set(reader->why, -EINVAL,
-                               "pipeline, column %zu: \"%.*s\" is neither a step nor a field of the dataset, whose "
-                               "fields are %s; the step is written as in %s",
-                               step_text_column(reader, reader->at), word_shown(n_word), reader->at, names, meant);
-        return why_set(
-                reader->why, -EINVAL, "pipeline, column %zu: the dataset has no field \"%.*s\"%s; its fields are %s",
-                step_text_column(reader, reader->at), word_shown(n_word), reader->at, nearest_hint(&nearest), names);
-}
-
-/* Reads "NAME =" of NAME=FIELD, if it is there. Returns the length of the word at which the reader is then. */
-static size_t program_named_take_name(struct step_text *reader, size_t n_word, const char *names_end,
-                                      struct adding *adding) {
-        const char *after = reader->at + n_word + strspn(reader->at + n_word, BLANKS);
-
-        adding->name = NULL;
-        if (after >= names_end || *after != '=')
-                return n_word;
-        adding->name = reader->at;
-        adding->n_name = n_word;
-        adding->column = step_text_column(reader, reader->at);
-        reader->at = after + 1;
-        step_text_skip_blanks(reader);
-        return reader->at < names_end ? name_length(reader->at) : 0;
+        if (recipe_means(word, meant))
+                return grammar_refuse(grammar, word.at, why,
+                                      "\"%.*s\" is neither a step nor a field of the dataset, whose fields are %s; the "
+                                      "step is written as in %s",
+                                      grammar_shown(word), word.at, names, meant);
+        return grammar_refuse(grammar, word.at, why, "the dataset has no field \"%.*s\"%s; its fields are %s",
+                              grammar_shown(word), word.at, nearest_hint(&nearest), names);
 }
 
 /* Does the part name a picture, or bytes that may be one? Its steps are for that. */
-static bool names_picture(const struct source *source, const char *text, const struct part *part) {
-        const char *end = text + (part->steps < part->end ? part->steps - 1 : part->end);
-
-        for (const char *at = text + part->begin; at < end;) {
-                size_t n = name_length(at);
-
-                for (uint32_t i = 0; n > 0 && i < source->schema.n_fields; i++) {
+static bool names_picture(const struct source *source, const struct grammar_part *part) {
+        for (uint32_t k = 0; k < part->n_fields; k++)
+                for (uint32_t i = 0; i < source->schema.n_fields; i++) {
                         const struct schema_field *field = &source->schema.fields[i];
 
-                        if (word_is(at, n, field->name) &&
-                            (field->kind == FIELD_PICTURE || field->kind == FIELD_BYTES) &&
-                            at[n + strspn(at + n, BLANKS)] != '=')
+                        if (grammar_is(part->fields[k].value, field->name) &&
+                            (field->kind == FIELD_PICTURE || field->kind == FIELD_BYTES))
                                 return true;
                 }
-                at += n > 0 ? n : 1;
-        }
         return false;
 }
 
 /* Adds one view of the fields that the part names. */
-static int program_named_add_part(struct program *program, const struct source *source, const char *text,
-                                  const struct part *part, uint32_t group, uint32_t view, struct why *why) {
-        struct step_text reader = { .what = "pipeline", .text = text, .at = text + part->begin, .why = why };
-        const char *names_end = text + (part->steps < part->end ? part->steps - 1 : part->end);
-        struct codec_steps steps;
-        struct adding adding = { .group = group,
+static int program_named_add_part(struct program *program, const struct source *source, const struct part *part,
+                                  uint32_t group, uint32_t view, struct why *why) {
+        const struct grammar_part *written = part->written;
+        struct adding adding = { .steps = part->steps.list.n > 0 ? &part->steps : NULL,
+                                 .group = group,
                                  .views = part->views,
-                                 .has_function_on_picture = part->ending.own.function[0] &&
-                                                            names_picture(source, text, part),
+                                 .has_function_on_picture = part->own.function[0] && names_picture(source, written),
                                  .view = view,
-                                 .collation = &part->ending.collation };
+                                 .collation = &part->collation };
 
-        if (program_steps(program, part->steps, part->steps_end, &steps, why) < 0)
-                return -ENOMEM;
-        if (steps.list.n > 0)
-                adding.steps = &steps;
-        if (part->steps < part->end && !adding.steps && part->views.n == 0 && !has_ending(&part->ending))
-                return why_set(why, -EINVAL,
-                               "pipeline, column %zu: expected steps after \":\"; without it the field is "
-                               "handed out as it is stored",
-                               part->steps + 1);
-        for (;;) {
+        for (uint32_t i = 0; i < written->n_fields; i++) {
                 uint32_t idx_field = 0;
-                size_t n_word;
-                int r;
+                int r = find_named(source, program->grammar, written->fields[i].value, &idx_field, why);
 
-                step_text_skip_blanks(&reader);
-                n_word = reader.at < names_end ? name_length(reader.at) : 0;
-                if (n_word > 0)
-                        n_word = program_named_take_name(&reader, n_word, names_end, &adding);
-                if (n_word == 0)
-                        return step_text_refuse_here(&reader, "the name of a field");
-                r = find_named(source, &reader, n_word, &idx_field);
+                adding.name = written->fields[i].key;
                 if (r == 0)
                         r = add_field(program, source, idx_field, &adding, why);
                 if (r < 0)
                         return r;
-                reader.at += n_word;
-                step_text_skip_blanks(&reader);
-                if (reader.at >= names_end)
-                        return 0;
-                if (*reader.at++ != ',') {
-                        reader.at--;
-                        return step_text_refuse_here(&reader, "\",\", \":\", \";\" or the end");
-                }
         }
+        if (written->stop)
+                return grammar_expect(program->grammar, written->stop, written->expected, why);
+        if (written->colon && !adding.steps && part->views.n == 0 && !has_ending(part))
+                return grammar_refuse(program->grammar, written->colon + 1, why,
+                                      "expected steps after \":\"; without it the field is handed out as it is stored");
+        return 0;
 }
 
 /* Adds all views of a part, each as if it were the part alone. */
-static int program_named_parse_part(struct program *program, const struct source *source, const char *text,
-                                    const struct part *part, uint32_t group, struct why *why) {
+static int program_named_parse_part(struct program *program, const struct source *source, const struct part *part,
+                                    uint32_t group, struct why *why) {
         uint32_t n_views = part->views.n > 0 ? part->views.n : 1, first = program->n_fields;
 
         for (uint32_t view = 0; view < n_views; view++) {
                 uint32_t begin = program->n_fields;
-                int r = program_named_add_part(program, source, text, part, group, view, why);
+                int r = program_named_add_part(program, source, part, group, view, why);
 
                 if (r < 0)
                         return r;
-                r = bind_own(program, first, begin, &part->ending.own, why);
+                r = bind_own(program, first, begin, &part->own, why);
                 if (r == 0)
-                        r = check_collated(program, begin, &part->ending.collation, why);
+                        r = check_collated(program, begin, &part->collation, why);
                 if (r == 0)
                         r = check_plugged(program, begin, why);
                 if (r == 0)
-                        r = bind_plugged(program, source, begin, &part->ending.plugged, why);
+                        r = bind_plugged(program, source, begin, &part->plugged, why);
                 if (r < 0)
                         return r;
-                collate_part(program, begin, &part->ending.collation);
+                collate_part(program, begin, &part->collation);
                 find_masks(program, source, begin);
                 r = lead_fields(program, source, begin, why);
                 if (r == 0)
-                        r = bind_after(program, begin, &part->ending.own, why);
-                if (r == 0 && collation_mixes(&part->ending.collation))
-                        r = check_mixed(program, begin, view, &part->ending.collation, why);
+                        r = bind_after(program, begin, &part->own, why);
+                if (r == 0 && collation_mixes(&part->collation))
+                        r = check_mixed(program, begin, view, &part->collation, why);
                 if (r == 0)
                         r = check_mask_dtype(program, source, begin, why);
                 if (r == 0 && view == 0)
@@ -173,35 +115,28 @@ static int program_named_parse_part(struct program *program, const struct source
         return 0;
 }
 
-int parse_named(struct program *program, const struct source *source, const char *text, struct why *why) {
+int parse_named(struct program *program, const struct source *source, struct why *why) {
         uint32_t parts[DLP_TENSORS_MAX] = { 0 }, n_parts = 0, n_with_steps = 0;
-        size_t end = strlen(text);
 
-        for (size_t begin = 0; begin <= end;) {
-                size_t part_end = find_outside(text, begin, end, ';');
-                size_t colon = find_outside(text, begin, part_end, ':');
-                struct part part = { begin, part_end, colon < part_end ? colon + 1 : part_end, .steps_end = part_end };
+        for (const char *next = grammar_all(program->grammar).at; next;) {
+                struct grammar_part written;
+                struct part part = { .written = &written };
                 uint32_t n_before = program->n_fields;
-                int r = 0;
+                int r = grammar_next_part(program->grammar, &next, &written);
 
-                if (colon < part_end)
-                        r = views_take(text, part.steps, part_end, &part.views, &part.steps_end, why);
-                if (r == 0 && colon < part_end)
-                        r = take_ending(program, text, part.steps, &part.steps_end, &part.ending, why);
+                if (r < 0)
+                        return why_errno(why, r, "pipeline");
+                r = read_ending(program, written.steps, &part, why);
                 if (r == 0)
-                        r = program_named_parse_part(program, source, text, &part, n_with_steps, why);
+                        r = program_named_parse_part(program, source, &part, n_with_steps, why);
                 if (r < 0)
                         return r;
                 for (uint32_t i = n_before; i < program->n_fields; i++)
                         parts[i] = n_parts;
                 n_parts++;
                 /* A part without steps must not change what the others draw. */
-                n_with_steps += part.ending.collation.has_mlm || part.ending.own.function[0] ||
-                                part.ending.plugged.plugin || collation_mixes(&part.ending.collation) ||
-                                part.steps + strspn(text + part.steps, BLANKS) < part.steps_end;
-                begin = part_end + 1;
-                if (part_end < end && begin + strspn(text + begin, BLANKS) == end) /* "a;" is the field a */
-                        break;
+                n_with_steps += part.collation.has_mlm || part.own.function[0] || part.plugged.plugin ||
+                                collation_mixes(&part.collation) || part.steps.list.n > 0;
         }
         return print_named(program, source, parts, why);
 }

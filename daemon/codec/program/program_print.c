@@ -71,7 +71,8 @@ int print_unnamed(struct program *program, const struct source *source, bool no_
                 text = NULL;
                 return why_errno(why, -ENOMEM, "pipeline");
         }
-        if (asprintf(&program->text, "%s%s", text, is_field(&source->schema, text, strlen(text)) ? "()" : "") >= 0)
+        if (asprintf(&program->text, "%s%s", text,
+                     is_field(&source->schema, (struct grammar_word){ text, strlen(text) }) ? "()" : "") >= 0)
                 return 0;
         program->text = NULL;
         return why_errno(why, -ENOMEM, "pipeline");
@@ -81,7 +82,8 @@ int print_unnamed(struct program *program, const struct source *source, bool no_
 static bool may_be_step(const struct program *program, const struct source *source) {
         const char *name = source->schema.fields[codec_field(program->codecs[0])].name;
 
-        return program->n_fields == 1 && !codec_text(program->codecs[0])[0] && recipe_is_step(name, strlen(name));
+        return program->n_fields == 1 && !codec_text(program->codecs[0])[0] &&
+               recipe_is_step((struct grammar_word){ name, strlen(name) });
 }
 
 /* Those of the part whose last field this is. Not each of its fields may have its collation. */

@@ -7,7 +7,6 @@
 
 #include "daemon/codec/labels/one_hot.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/step_text.h"
 
 static bool has_steps(const struct schema_field *field) {
         return field->is_stored && (field->kind == FIELD_PICTURE || field->kind == FIELD_SOUND ||
@@ -64,20 +63,14 @@ static bool is_table(const struct schema *schema) {
         return n_bytes != 1 || n_others > 0;
 }
 
-static bool is_raw(const char *text) {
-        text += strspn(text, BLANKS);
-        if (!word_is(text, name_length(text), "raw"))
-                return false;
-        text += strlen("raw");
-        if (strncmp(text, "()", 2) == 0)
-                text += 2;
-        return text[strspn(text, BLANKS)] == '\0';
+static bool is_raw(struct grammar_steps steps) {
+        return steps.n == 1 && grammar_is(steps.at[0].name, "raw") && steps.at[0].n_arguments == 0 && !steps.at[0].stop;
 }
 
 /* The field that the steps are for, in all its views. */
 static int add_main(struct program *program, const struct source *source, struct adding *adding,
-                    const struct ending *ending, struct why *why) {
-        const struct own_call *own = &ending->own;
+                    const struct part *part, struct why *why) {
+        const struct own_call *own = &part->own;
         uint32_t idx_main = 0;
         int r = find_main(&source->schema, &idx_main, why);
 
@@ -92,9 +85,9 @@ static int add_main(struct program *program, const struct source *source, struct
         if (r == 0)
                 r = bind_own(program, 0, 0, own, why);
         if (r == 0)
-                r = check_collated(program, 0, &ending->collation, why);
+                r = check_collated(program, 0, &part->collation, why);
         if (r == 0)
-                r = bind_plugged(program, source, 0, &ending->plugged, why);
+                r = bind_plugged(program, source, 0, &part->plugged, why);
         if (r == 0)
                 r = bind_after(program, 0, own, why);
         if (r == 0 && codec_drops_boxes(program->codecs[0]))
@@ -110,45 +103,43 @@ static int add_main(struct program *program, const struct source *source, struct
                 if (r == 0)
                         r = bind_own(program, 0, program->n_fields - 1, own, why);
                 if (r == 0)
-                        r = bind_plugged(program, source, program->n_fields - 1, &ending->plugged, why);
+                        r = bind_plugged(program, source, program->n_fields - 1, &part->plugged, why);
                 if (r == 0)
                         r = bind_after(program, program->n_fields - 1, own, why);
         }
         for (uint32_t i = 0; i < program->n_fields; i++)
-                program->collations[i] = ending->collation;
+                program->collations[i] = part->collation;
         return r;
 }
 
-int parse_unnamed(struct program *program, const struct source *source, const char *text, struct why *why) {
+int parse_unnamed(struct program *program, const struct source *source, struct why *why) {
         static const struct adding AS_IT_IS;
-        bool no_main = is_raw(text) && is_table(&source->schema);
         uint32_t idx_main = source->schema.n_fields, idx_label = idx_main;
-        struct adding adding = { 0 };
-        struct ending ending;
-        struct codec_steps steps;
-        size_t steps_end;
-        int r = views_take(text, 0, strlen(text), &adding.views, &steps_end, why);
+        struct part part = { 0 };
+        struct adding adding = { .collation = &part.collation };
+        struct grammar_steps steps;
+        bool no_main;
+        int r;
 
-        if (r == 0)
-                r = take_ending(program, text, 0, &steps_end, &ending, why);
+        if (grammar_steps(program->grammar, grammar_all(program->grammar), &steps) < 0)
+                return why_errno(why, -ENOMEM, "pipeline");
+        no_main = is_raw(steps) && is_table(&source->schema);
+        r = read_ending(program, steps, &part, why);
         if (r < 0)
                 return r;
-        r = program_steps(program, 0, steps_end, &steps, why);
-        if (r < 0)
-                return r;
-        if ((adding.views.n == 0 && !has_ending(&ending)) || steps.list.n > 0)
-                adding.steps = &steps;
-        adding.collation = &ending.collation;
-        r = find_label(source, &ending.collation, &idx_label, why);
+        adding.views = part.views;
+        if ((part.views.n == 0 && !has_ending(&part)) || part.steps.list.n > 0)
+                adding.steps = &part.steps;
+        r = find_label(source, &part.collation, &idx_label, why);
         if (!no_main && r == 0) {
-                r = add_main(program, source, &adding, &ending, why);
+                r = add_main(program, source, &adding, &part, why);
                 idx_main = r == 0 ? codec_field(program->codecs[0]) : idx_main;
         }
         if (idx_label < source->schema.n_fields && idx_label != idx_main && r == 0)
                 r = add_label(program, source, idx_label, &adding, why);
-        for (uint32_t view = 0; (view == 0 || view < adding.views.n) && collation_mixes(&ending.collation) && r == 0;
+        for (uint32_t view = 0; (view == 0 || view < adding.views.n) && collation_mixes(&part.collation) && r == 0;
              view++)
-                r = check_mixed(program, 0, view, &ending.collation, why);
+                r = check_mixed(program, 0, view, &part.collation, why);
         for (uint32_t i = 0; i < source->schema.n_fields && r == 0; i++)
                 if (no_main ? source->schema.fields[i].kind != FIELD_NAME &&
                                       source->schema.fields[i].kind != FIELD_MASKS &&

@@ -2,322 +2,135 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "proto/base/cleanup.h"
+#include "daemon/codec/steps/field_steps.h"
+#include "daemon/codec/steps/value_steps.h"
 #include "proto/base/nearest.h"
-#include "proto/base/step_text.h"
-#include "proto/base/typed.h"
+#include "proto/text/step_values.h"
 
 #define NAME    "python"
-#define EXAMPLE NAME "(my) or " NAME "(my, dtype=float32, shape=3:224:224)"
 #define SEVERAL NAME "(my, boxes=float32[100:4])"
 #define VARYING "shape=..512 or boxes=float32[..100:4]"
 #define UP_TO   ".."
 
-/* What a function can be given and can deliver. */
-static const enum dlp_dtype DTYPES[] = { DLP_DTYPE_UINT8,    DLP_DTYPE_INT32,   DLP_DTYPE_INT64,  DLP_DTYPE_FLOAT16,
-                                         DLP_DTYPE_FLOAT32,  DLP_DTYPE_FLOAT64, DLP_DTYPE_BOOL,   DLP_DTYPE_INT8,
-                                         DLP_DTYPE_INT16,    DLP_DTYPE_UINT16,  DLP_DTYPE_UINT32, DLP_DTYPE_UINT64,
-                                         DLP_DTYPE_BFLOAT16, DLP_DTYPE_TEXT };
+#define NAME_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
+
+enum {
+        FUNCTION,
+        DTYPE,
+        SHAPE,
+        MOST,
+        BATCH,
+        FIELDS,
+        N_ARGUMENTS
+};
+
+#define OF_DTYPE .choices = value_dtype_names, .n_choices = VALUE_DTYPES
+#define OF_SIZES .minimum = 1, .maximum = INT32_MAX
+#define SHAPES   ((2u << FIELD_DIMS_MAX) - 1) /* a bit for each number of dimensions */
+
+const struct kind field_step_python = {
+        .name = NAME,
+        .doc = "Applies a function of the trainer to each sample, or with `batch=true` to a whole batch. It gets what the "
+               "steps before it deliver, of all fields of the part. What it delivers in another form is said: the `dtype` "
+               "and the `shape` of a part with one field, else both with the name of the field.",
+        .example = NAME "(my, dtype=float32, shape=3:224:224)",
+        .arguments = ARGUMENTS([FUNCTION] = { ARGUMENT_NAME, "function", .form = "the name of a function" },
+                               [DTYPE] = { ARGUMENT_CHOICE, "dtype", OF_DTYPE, .form = "D", .is_optional = true,
+                                           .needs_key = true },
+                               [SHAPE] = { ARGUMENT_FORM, "shape", OF_SIZES, .counts = SHAPES & ~1u,
+                                           .form = "3:224:224", .is_optional = true, .needs_key = true },
+                               [MOST] = { ARGUMENT_WHOLE, "max", OF_SIZES, .form = "N", .is_optional = true,
+                                          .needs_key = true },
+                               [BATCH] = { ARGUMENT_FLAG, "batch", "false", .needs_key = true },
+                               [FIELDS] = { ARGUMENT_FORMS, "FIELD", OF_DTYPE, OF_SIZES, .counts = SHAPES,
+                                            .form = "float32[3:224:224]", .is_optional = true, .needs_key = true }),
+};
+
+static const struct kind_family FUNCTIONS = { .noun = "function" };
 
 /* ---- the text -------------------------------------------------------------------------------------------------- */
 
-static int own_step_expect(struct step_text *reader, char wanted, const char *expected) {
-        if (*reader->at != wanted)
-                return step_text_refuse_here(reader, expected);
-        reader->at++;
-        step_text_skip_blanks(reader);
-        return 0;
-}
-
-static int read_function(struct step_text *reader, struct own_call *call) {
-        size_t n = word_length(reader->at);
-
-        if (n == 0 || isdigit((unsigned char)*reader->at))
-                return step_text_refuse_here(reader, "the name of a function, as in " EXAMPLE);
-        if (n >= sizeof(call->function))
-                return why_set(reader->why, -EINVAL,
-                               "pipeline, column %zu: the name of a function has at most %zu characters",
-                               step_text_column(reader, reader->at), sizeof(call->function) - 1);
-        memcpy(call->function, reader->at, n);
-        call->function[n] = '\0';
-        reader->at += n;
-        return 0;
-}
-
-/* ARRAY_SIZE(DTYPES): it is none. */
-static size_t own_step_find_dtype(const char *value, size_t n) {
-        size_t i = 0;
-
-        while (i < ARRAY_SIZE(DTYPES) && !typed_is(value, n, dlp_dtype_name(DTYPES[i])))
-                i++;
-        return i;
-}
-
-static size_t own_step_value_length(const char *value) {
-        return strcspn(value, ",)[ \t\r\n");
-}
-
-static int read_dtype(struct step_text *reader, struct own_form *form) {
-        size_t n = own_step_value_length(reader->at), i = own_step_find_dtype(reader->at, n);
-
-        if (i == ARRAY_SIZE(DTYPES))
-                return step_text_refuse_here(reader, "a dtype: uint8, float32, int64, text, ...");
-        form->dtype = DTYPES[i];
-        form->has_dtype = true;
-        reader->at += n;
-        return 0;
-}
-
-static int own_step_refuse_size(const struct step_text *reader) {
-        return why_set(reader->why, -EINVAL,
-                       "pipeline, column %zu: " NAME ": up to %u dimensions of 1 to %d elements are allowed",
-                       step_text_column(reader, reader->at), FIELD_DIMS_MAX, INT32_MAX);
-}
-
-static int own_step_read_size(struct step_text *reader, int64_t *ret_n) {
-        unsigned long n;
-        char *after;
-
-        if (!isdigit((unsigned char)*reader->at))
-                return step_text_refuse_here(reader, "the elements of a dimension, as in shape=3:224:224, or the most "
-                                                     "of one that varies, as in " VARYING);
-        errno = 0;
-        n = strtoul(reader->at, &after, 10);
-        if (errno != 0 || n == 0 || n > INT32_MAX)
-                return own_step_refuse_size(reader);
-        *ret_n = (int64_t)n;
-        reader->at = after;
-        return 0;
-}
-
-/* "224", "..512", or "-1", for which max= says the most. */
-static int own_step_read_dimension(struct step_text *reader, struct own_form *form) {
-        bool is_any = strncmp(reader->at, "-1", 2) == 0, varies = strncmp(reader->at, UP_TO, 2) == 0 || is_any;
-        int64_t n = 0;
-        int r = 0;
-
-        if (form->n_dims == FIELD_DIMS_MAX)
-                return own_step_refuse_size(reader);
-        reader->at += varies ? 2 : 0;
-        if (!is_any)
-                r = own_step_read_size(reader, &n);
-        if (r < 0)
-                return r;
-        form->most[form->n_dims] = varies ? n : 0;
-        form->shape[form->n_dims++] = varies ? -1 : n;
-        return 0;
-}
-
-static int own_step_read_shape(struct step_text *reader, struct own_form *form) {
-        int r = own_step_read_dimension(reader, form);
-
-        while (r == 0 && *reader->at == ':') {
-                reader->at++;
-                r = own_step_read_dimension(reader, form);
-        }
-        form->has_shape = true;
-        return r;
-}
-
-/* "[3:224:224]", or as Python has it; "[]" is one number. */
-static int read_brackets(struct step_text *reader, struct own_form *form) {
-        bool is_first = true;
-
-        form->has_shape = true;
-        reader->at++;
-        for (;;) {
-                int r;
-
-                step_text_skip_blanks(reader);
-                if (*reader->at == ']') {
-                        reader->at++;
-                        return 0;
-                }
-                if (!is_first && *reader->at != ':' && *reader->at != ',')
-                        return step_text_refuse_here(reader, "\":\" or \"]\"");
-                reader->at += !is_first;
-                is_first = false;
-                step_text_skip_blanks(reader);
-                r = own_step_read_dimension(reader, form);
-                if (r < 0)
-                        return r;
-        }
-}
-
-/* "float32", "float32[3:224:224]", "[3:224:224]" or "3:224:224". */
-static int own_step_read_form(struct step_text *reader, struct own_form *form) {
-        int r = 0;
-
-        if (isdigit((unsigned char)*reader->at) || *reader->at == '.' || *reader->at == '-')
-                return own_step_read_shape(reader, form);
-        if (*reader->at != '[')
-                r = read_dtype(reader, form);
-        return r == 0 && *reader->at == '[' ? read_brackets(reader, form) : r;
-}
-
-/* The characters of a field's name, as program/program_fields.c has them. */
-static size_t field_length(const char *text) {
-        size_t n = 0;
-
-        while (isalnum((unsigned char)text[n]) || (text[n] && strchr("_.-/", text[n])))
-                n++;
-        return n;
-}
-
-/* A new place for what is said of the field with this name. */
-static int own_step_name_field(struct step_text *reader, size_t n, struct own_call *call) {
-        struct own_named *named = &call->named[call->n_named];
-
-        if (n == 0 || n >= sizeof(named->field))
-                return step_text_refuse_here(reader, "dtype=, shape=, batch= or the name of a field, as in " EXAMPLE
-                                                     " or " SEVERAL);
-        for (uint32_t i = 0; i < call->n_named; i++)
-                if (word_is(reader->at, n, call->named[i].field))
-                        return step_text_refuse_here(reader, "each field once");
-        if (call->n_named == DLP_TENSORS_MAX)
-                return step_text_refuse_here(reader, "fewer fields");
-        memcpy(named->field, reader->at, n);
-        named->field[n] = '\0';
-        named->column = step_text_column(reader, reader->at);
-        named->form = (struct own_form){ 0 };
-        call->n_named++;
-        return 0;
-}
-
-/* Is it batch=true or false? A field may have that name, and then a form follows. */
-static bool is_of_batches(const struct step_text *reader, size_t n) {
-        const char *value = reader->at + n + strspn(reader->at + n, " \t\r\n");
-
-        if (!word_is(reader->at, n, "batch"))
-                return false;
-        value += *value == '=';
-        value += strspn(value, " \t\r\n");
-        return *value != '[' && !isdigit((unsigned char)*value) &&
-               own_step_find_dtype(value, own_step_value_length(value)) == ARRAY_SIZE(DTYPES);
-}
-
-static int read_batch(struct step_text *reader, struct own_call *call) {
-        size_t n = own_step_value_length(reader->at);
-
-        call->is_whole = typed_is(reader->at, n, "true");
-        if (!call->is_whole && !typed_is(reader->at, n, "false"))
-                return step_text_refuse_here(reader, "true or false, as in " NAME "(my, batch=true)");
-        call->has_batch = true;
-        reader->at += n;
-        return 0;
-}
-
-static int own_step_read_option(struct step_text *reader, struct own_call *call) {
-        size_t n = field_length(reader->at);
-        bool is_dtype = word_is(reader->at, n, "dtype"), is_shape = word_is(reader->at, n, "shape");
-        bool is_most = word_is(reader->at, n, "max"), is_batch = is_of_batches(reader, n);
-        int r = 0;
-
-        if (is_batch && call->has_batch)
-                return step_text_refuse_here(reader, "batch= once");
-        if ((is_dtype && call->form.has_dtype) || (is_shape && call->form.has_shape) || (is_most && call->most > 0))
-                return step_text_refuse_here(reader, "dtype=, shape= and max= once each, as in " EXAMPLE);
-        if (!is_dtype && !is_shape && !is_most && !is_batch)
-                r = own_step_name_field(reader, n, call);
-        if (r < 0)
-                return r;
-        reader->at += n;
-        step_text_skip_blanks(reader);
-        r = own_step_expect(reader, '=', "\"=\" and a value");
-        if (r < 0)
-                return r;
-        return is_most    ? own_step_read_size(reader, &call->most)
-               : is_dtype ? read_dtype(reader, &call->form)
-               : is_shape ? own_step_read_shape(reader, &call->form)
-               : is_batch ? read_batch(reader, call)
-                          : own_step_read_form(reader, &call->named[call->n_named - 1].form);
-}
-
 /* A dimension of -1 has as many elements as max= says, at most. */
-static bool settle_most(struct own_form *form, int64_t most, bool *ret_used) {
-        for (uint32_t k = 0; k < form->n_dims; k++)
-                if (form->shape[k] < 0 && form->most[k] == 0) {
-                        form->most[k] = most;
-                        *ret_used = true;
-                }
-        return !*ret_used || most > 0;
+static void own_step_keep_form(const struct value_form *said, uint64_t most, struct own_form *form, bool *uses_most) {
+        form->has_dtype |= said->has_dtype;
+        form->has_shape = said->has_dims;
+        if (said->has_dtype)
+                form->dtype = value_dtypes[said->dtype];
+        form->n_dims = said->n_dims;
+        for (uint32_t k = 0; k < said->n_dims; k++) {
+                form->shape[k] = said->dims[k] > 0 ? said->dims[k] : -1;
+                form->most[k] = said->dims[k] > 0 ? 0 : said->dims[k] < 0 ? -said->dims[k] : (int64_t)most;
+                *uses_most |= said->dims[k] == 0;
+        }
 }
 
-static int own_step_settle_all(struct step_text *reader, struct own_call *call) {
-        bool is_used = false, is_known = settle_most(&call->form, call->most, &is_used);
+static int read_function(const struct values_reader *reader, const struct value *function, struct own_call *call) {
+        const char *name = function->text;
 
-        for (uint32_t i = 0; i < call->n_named; i++)
-                is_known &= settle_most(&call->named[i].form, call->most, &is_used);
-        if (is_known && (is_used || call->most == 0))
+        if (isdigit((unsigned char)*name) || name[strspn(name, NAME_CHARACTERS)] ||
+            strlen(name) >= sizeof(call->function))
+                return grammar_refuse(reader->grammar, function->written.at, reader->why,
+                                      "\"%.*s\" is not allowed; expected the name of a function, of up to %zu letters, "
+                                      "digits and \"_\", as in " NAME "(my)",
+                                      grammar_shown(function->written), name, sizeof(call->function) - 1);
+        strcpy(call->function, name);
+        return 0;
+}
+
+static int own_step_read_values(const struct values_reader *reader, const struct value *values, struct own_call *call) {
+        uint64_t most = values[MOST].whole;
+        bool uses_most = false;
+        int r = read_function(reader, &values[FUNCTION], call);
+
+        if (r < 0)
+                return r;
+        call->is_whole = values[BATCH].flag;
+        call->form.has_dtype = values[DTYPE].is_set;
+        call->form.dtype = value_dtypes[values[DTYPE].choice];
+        own_step_keep_form(&values[SHAPE].form, most, &call->form, &uses_most);
+        for (uint32_t i = 0; i < values[FIELDS].n_list; i++) {
+                struct own_named *named = &call->named[call->n_named++];
+
+                snprintf(named->field, sizeof(named->field), "%s", values[FIELDS].names[i]);
+                named->column = grammar_column(reader->grammar, values[FIELDS].forms[i].at);
+                own_step_keep_form(&values[FIELDS].forms[i], most, &named->form, &uses_most);
+        }
+        if (uses_most == (most > 0))
                 return 0;
         return why_set(reader->why, -EINVAL, "pipeline, column %zu: " NAME "(%s): %s", call->column, call->function,
-                       is_used ? "-1 is a dimension that varies, and the room for it has to be known: say how many "
-                                 "elements it has at most, as in " VARYING
-                               : "max= is for a dimension of -1, and no shape has one; the most that one may have is "
-                                 "written as in " VARYING);
+                       uses_most ? "-1 is a dimension that varies, and the room for it has to be known: say how many "
+                                   "elements it has at most, as in " VARYING
+                                 : "max= is for a dimension of -1, and no shape has one; the most that one may have is "
+                                   "written as in " VARYING);
 }
 
-static int own_step_read_arguments(struct step_text *reader, struct own_call *call) {
-        int r;
-
-        step_text_skip_blanks(reader);
-        r = own_step_expect(reader, '(', "\"(\" and the name of a function, as in " EXAMPLE);
-        if (r == 0)
-                r = read_function(reader, call);
-        for (;;) {
-                if (r == 0)
-                        r = step_text_after_argument(reader);
-                if (r < 0)
-                        return r;
-                if (r == 0)
-                        break;
-                r = own_step_read_option(reader, call);
-        }
-        step_text_skip_blanks(reader);
-        return own_step_settle_all(reader, call);
-}
-
-/* Steps may follow, but no other function. */
-static int take_after(const struct step_text *reader, size_t end, struct own_call *call) {
-        struct step_word word = { .end = (size_t)(reader->at - reader->text) };
-
-        call->after_begin = call->after_end = word.end;
-        if (word.end >= end)
-                return 0;
-        if (!isspace((unsigned char)*(reader->at - 1)))
-                return step_text_refuse_here(reader, "a blank and the next step, or the end");
-        call->after_end = end;
-        while (step_text_next_word(reader->text, word.end, end, &word))
-                if (word_is(reader->text + word.begin, word.n, NAME))
-                        return why_set(reader->why, -EINVAL,
-                                       "pipeline, column %zu: " NAME " is twice in one part; let one function call the "
-                                       "other",
-                                       word.begin + 1);
-        return 0;
-}
-
-int own_step_take(const char *text, size_t begin, size_t end, struct own_call *ret_call, size_t *ret_steps_end,
-                  struct why *why) {
-        struct step_text reader = { .what = "pipeline", .text = text, .why = why };
-        struct step_word word = { .end = begin };
+int own_step_read(struct grammar *grammar, struct grammar_steps steps, struct own_call *ret_call,
+                  uint32_t *ret_n_before, struct why *why) {
+        _Alignas(8) uint8_t memory[VALUE_STORE_BYTES(DLP_PIPELINE_MAX, 1)];
+        struct value_store store = { memory, sizeof(memory) };
+        const struct values_reader reader = { &FUNCTIONS, grammar, &store, why };
+        uint32_t i = grammar_find(steps, NAME), other;
+        struct value values[N_ARGUMENTS];
         int r;
 
         *ret_call = (struct own_call){ 0 };
-        *ret_steps_end = end;
-        do {
-                if (!step_text_next_word(text, word.end, end, &word))
-                        return 0;
-        } while (!word_is(text + word.begin, word.n, NAME));
-        ret_call->column = word.begin + 1;
-        reader.at = text + word.begin + word.n;
-        r = own_step_read_arguments(&reader, ret_call);
+        *ret_n_before = i;
+        if (i == steps.n)
+                return 0;
+        ret_call->column = grammar_column(grammar, steps.at[i].name.at);
+        r = values_read(&reader, &field_step_python, &steps.at[i], values);
+        if (r == 0)
+                r = own_step_read_values(&reader, values, ret_call);
         if (r < 0)
                 return r;
-        *ret_steps_end = word.begin;
-        return take_after(&reader, end, ret_call);
+        ret_call->after = (struct grammar_steps){ steps.at + i + 1, steps.n - i - 1 };
+        other = grammar_find(ret_call->after, NAME);
+        if (other < ret_call->after.n)
+                return grammar_refuse(grammar, ret_call->after.at[other].name.at, why,
+                                      NAME " is twice in one part; let one function call the other");
+        return 0;
 }
 
 /* ---- the fields of its part ------------------------------------------------------------------------------------ */

@@ -21,6 +21,7 @@
 
 #include "daemon/collate/collate_layout.h"
 #include "proto/base/why.h"
+#include "proto/text/kinds.h"
 
 /* What the text says of what a function delivers for a field; what it does not say is as the function is given it. */
 struct own_form {
@@ -46,22 +47,21 @@ struct own_step {
 struct own_call {
         char function[DLP_FUNCTION_MAX]; /* "": the text does not have the step */
         size_t column;
-        size_t after_begin, after_end; /* where the steps after it are in the text; equal: there are none */
-        struct own_form form;          /* dtype= and shape= */
-        int64_t most;                  /* max=: of dimensions of -1; 0: not said */
-        bool has_batch, is_whole;      /* batch= is said, and is true */
+        struct grammar_steps after; /* steps after it */
+        struct own_form form;       /* dtype= and shape= */
+        bool is_whole;              /* batch= */
         uint32_t n_named;
-        struct own_named { /* FIELD= */
-                char field[DLP_TENSOR_NAME_MAX];
+        struct own_named {                           /* FIELD= */
+                char field[DLP_TENSOR_NAME_MAX + 1]; /* of one that is longer than any field's name, the beginning */
                 size_t column;
                 struct own_form form;
-        } named[DLP_TENSORS_MAX];
+        } named[KIND_LIST_MAX];
 };
 
-/* Looks for the step in text[begin] to text[end - 1]. Returns 0 with where the steps before it end (`end` if there is
- * none); -EINVAL with the column: its arguments are wrong, or another one follows it. */
-int own_step_take(const char *text, size_t begin, size_t end, struct own_call *ret_call, size_t *ret_steps_end,
-                  struct why *why);
+/* Looks for the step. Returns 0 with the number of steps before it (all of them if there is none); -EINVAL with the
+ * column: its arguments are wrong, or another one follows it. */
+int own_step_read(struct grammar *grammar, struct grammar_steps steps, struct own_call *ret_call,
+                  uint32_t *ret_n_before, struct why *why);
 
 /* The fields of a part with these names become those of the call, if there is one. -EINVAL: it says something of
  * another field, or does not say of which. */

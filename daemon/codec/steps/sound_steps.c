@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/text/kinds.h"
+#include "daemon/codec/steps/field_steps.h"
 #include "proto/text/step_values.h"
 
 enum {
@@ -25,7 +25,7 @@ static const char *const CROPS[N_SOUND_CROPS] = { "random", "center", "start" };
 static const char *const BOOLS[] = { "false", "true" };
 static const char *const DTYPES[] = { "float32", "int16" };
 
-static const struct kind AUDIO = {
+const struct kind field_step_audio = {
         .name = "audio",
         .doc = "Decodes a sound, at one rate and with one or two channels.",
         .like = "torchaudio.load, torchaudio.transforms.Resample",
@@ -45,11 +45,10 @@ static const struct kind AUDIO = {
                                [DTYPE] = { ARGUMENT_CHOICE, "dtype", "float32", .choices = DTYPES, .n_choices = 2,
                                            .needs_key = true }),
 };
-static const struct kind *const KINDS[] = { &AUDIO, NULL };
-static const struct kind_family FIRST_SOUND_STEPS = { .noun = "first step for sound", .kinds = KINDS };
+static const struct kind_family FIRST_SOUND_STEPS = { .noun = "first step for sound" };
 
 bool sound_steps_are(const struct grammar_step *step) {
-        return grammar_is(step->name, AUDIO.name);
+        return grammar_is(step->name, field_step_audio.name);
 }
 
 /* A column is not called by a number. */
@@ -86,7 +85,7 @@ int sound_steps_read(struct grammar *grammar, const struct grammar_step *step, s
         const struct values_reader reader = { &FIRST_SOUND_STEPS, grammar, &store, why };
         struct value values[N_ARGUMENTS];
         struct sound_steps steps = { 0 };
-        int r = values_read(&reader, &AUDIO, step, values);
+        int r = values_read(&reader, &field_step_audio, step, values);
 
         if (r < 0)
                 return r;

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/codec/steps/field_steps.h"
 #include "proto/base/typed.h"
-#include "proto/text/kinds.h"
 #include "proto/text/step_values.h"
 
 enum {
@@ -24,7 +24,7 @@ static const char *const TRUNCATIONS[N_TOKEN_TRUNCATIONS] = { "right", "left", "
 static const char *const WINDOWS[N_TOKEN_WINDOWS] = { "first", "random" };
 static const char *const BOOLS[] = { "false", "true" };
 
-static const struct kind TOKENS = {
+const struct kind field_step_tokens = {
         .name = "tokens",
         .doc = "Makes tokens of a text, as a tokenizer of the folder that the configuration names numbers it.",
         .like = "tokenizers.Tokenizer.encode",
@@ -42,12 +42,7 @@ static const struct kind TOKENS = {
                                [DIGEST] = { ARGUMENT_NAME, "digest", .form = "the 16 digits of the tokenizer's digest",
                                             .is_optional = true, .needs_key = true }),
 };
-static const struct kind *const KINDS[] = { &TOKENS, NULL };
-static const struct kind_family TOKEN_STEPS = { .noun = "step for text", .kinds = KINDS };
-
-bool token_steps_are(const struct grammar_step *step) {
-        return grammar_is(step->name, TOKENS.name);
-}
+static const struct kind_family TOKEN_STEPS = { .noun = "step for text" };
 
 /* What contradicts each other. */
 static int token_steps_check(const struct token_steps *steps, bool has_stride, struct why *why) {
@@ -91,7 +86,7 @@ int token_steps_read(struct grammar *grammar, struct grammar_steps steps, struct
         struct value values[N_ARGUMENTS];
         struct token_steps read = { 0 };
         struct grammar_word name, digest;
-        int r = values_read(&reader, &TOKENS, &steps.at[0], values);
+        int r = values_read(&reader, &field_step_tokens, &steps.at[0], values);
 
         if (r < 0)
                 return r;

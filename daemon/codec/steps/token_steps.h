@@ -51,9 +51,6 @@ struct token_steps {
         bool is_int32;
 };
 
-/* Is it this step? */
-bool token_steps_are(const struct grammar_step *step);
-
 /* Reads the step, which is the first of these, and what follows it. -EINVAL with the column in the text; -ENOMEM. */
 int token_steps_read(struct grammar *grammar, struct grammar_steps steps, struct token_steps *ret_steps,
                      struct why *why);

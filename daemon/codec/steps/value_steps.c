@@ -6,10 +6,8 @@
 #include <string.h>
 
 #include "daemon/base/json/json_value.h"
-#include "proto/base/cleanup.h"
+#include "daemon/codec/steps/field_steps.h"
 #include "proto/base/nearest.h"
-#include "proto/layout.h"
-#include "proto/text/kinds.h"
 #include "proto/text/step_values.h"
 
 enum {
@@ -18,34 +16,48 @@ enum {
         N_ARGUMENTS
 };
 
-static const char *const DTYPE_NAMES[] = { "bool",   "int8",   "int16",   "int32",    "int64",   "uint8",  "uint16",
-                                           "uint32", "uint64", "float16", "bfloat16", "float32", "float64" };
-static const enum dlp_dtype DTYPES[] = { DLP_DTYPE_BOOL,   DLP_DTYPE_INT8,    DLP_DTYPE_INT16,    DLP_DTYPE_INT32,
-                                         DLP_DTYPE_INT64,  DLP_DTYPE_UINT8,   DLP_DTYPE_UINT16,   DLP_DTYPE_UINT32,
-                                         DLP_DTYPE_UINT64, DLP_DTYPE_FLOAT16, DLP_DTYPE_BFLOAT16, DLP_DTYPE_FLOAT32,
-                                         DLP_DTYPE_FLOAT64 };
-_Static_assert(ARRAY_SIZE(DTYPE_NAMES) == ARRAY_SIZE(DTYPES), "each has a name");
+const char *const value_dtype_names[VALUE_DTYPES] = { "bool",     "int8",    "int16",   "int32",  "int64",
+                                                      "uint8",    "uint16",  "uint32",  "uint64", "float16",
+                                                      "bfloat16", "float32", "float64", "text" };
+const enum dlp_dtype value_dtypes[VALUE_DTYPES] = { DLP_DTYPE_BOOL,    DLP_DTYPE_INT8,     DLP_DTYPE_INT16,
+                                                    DLP_DTYPE_INT32,   DLP_DTYPE_INT64,    DLP_DTYPE_UINT8,
+                                                    DLP_DTYPE_UINT16,  DLP_DTYPE_UINT32,   DLP_DTYPE_UINT64,
+                                                    DLP_DTYPE_FLOAT16, DLP_DTYPE_BFLOAT16, DLP_DTYPE_FLOAT32,
+                                                    DLP_DTYPE_FLOAT64, DLP_DTYPE_TEXT };
 
 /* In the sequence in which they may follow each other. */
-static const struct kind JSON = {
+const struct kind field_step_json = {
         .name = "json",
         .doc = "A member of stored JSON; without a path, all of it.",
         .example = "json(objects[0].name)",
         .arguments = ARGUMENTS({ ARGUMENT_ANYTHING, "path" }),
 };
-static const struct kind NPY = { .name = "npy", .doc = "A .npy file as its array.", .example = "npy" };
-static const struct kind TEXT = { .name = "text", .doc = "UTF-8 text, checked.", .example = "text" };
-static const struct kind TO = {
+const struct kind field_step_npy = {
+        .name = "npy",
+        .doc = "A .npy file as its array.",
+        .example = "npy",
+};
+const struct kind field_step_text = {
+        .name = "text",
+        .doc = "UTF-8 text, checked.",
+        .example = "text",
+};
+const struct kind field_step_to = {
         .name = "to",
         .doc = "Numbers as numbers of this type; of text and JSON, the number that it is, or the array of this shape.",
         .example = "to(int64)",
-        .arguments = ARGUMENTS([DTYPE] = { ARGUMENT_CHOICE, "dtype", .choices = DTYPE_NAMES,
-                                           .n_choices = ARRAY_SIZE(DTYPE_NAMES) },
+        .arguments = ARGUMENTS([DTYPE] = { ARGUMENT_CHOICE, "dtype", .choices = value_dtype_names,
+                                           .n_choices = VALUE_DTYPES - 1 },
                                [SHAPE] = { ARGUMENT_LIST, "shape", NULL, -1, INT32_MAX, .is_whole = true,
                                            .is_optional = true, .form = "N or N:M" }),
 };
-static const struct kind RAW = { .name = "raw", .doc = "The stored bytes.", .example = "raw" };
-static const struct kind *const KINDS[] = { &JSON, &NPY, &TEXT, &TO, &RAW, NULL };
+const struct kind field_step_raw = {
+        .name = "raw",
+        .doc = "The stored bytes.",
+        .example = "raw",
+};
+static const struct kind *const KINDS[] = { &field_step_json, &field_step_npy, &field_step_text,
+                                            &field_step_to,   &field_step_raw, NULL };
 static const struct kind_family VALUE_STEPS = { .noun = "step", .kinds = KINDS };
 
 bool value_steps_are(const struct grammar_step *step) {
@@ -89,9 +101,9 @@ static bool may_follow(const struct kind *kind, const struct kind *before, const
         for (const struct kind *const *other = KINDS; before && *other != before; other++)
                 if (*other == kind)
                         return false;
-        if (kind == before || (kind == &RAW && before) || (kind == &TO && steps->is_text))
+        if (kind == before || (kind == &field_step_raw && before) || (kind == &field_step_to && steps->is_text))
                 return false;
-        return !(kind == &NPY && steps->path) && !(kind == &TEXT && steps->is_npy);
+        return !(kind == &field_step_npy && steps->path) && !(kind == &field_step_text && steps->is_npy);
 }
 
 static int value_steps_refuse(const struct values_reader *reader, struct grammar_word name) {
@@ -120,15 +132,15 @@ static int value_steps_read_step(const struct values_reader *reader, const struc
         r = values_read(reader, kind, step, values);
         if (r < 0)
                 return r;
-        steps->is_npy |= kind == &NPY;
-        steps->is_text |= kind == &TEXT;
-        steps->is_raw |= kind == &RAW;
-        if (kind == &JSON)
+        steps->is_npy |= kind == &field_step_npy;
+        steps->is_text |= kind == &field_step_text;
+        steps->is_raw |= kind == &field_step_raw;
+        if (kind == &field_step_json)
                 return keep_path(reader, &values[0], steps);
-        if (kind != &TO)
+        if (kind != &field_step_to)
                 return 0;
         steps->has_dtype = true;
-        steps->dtype = DTYPES[values[DTYPE].choice];
+        steps->dtype = value_dtypes[values[DTYPE].choice];
         return keep_shape(reader, &values[SHAPE], steps);
 }
 

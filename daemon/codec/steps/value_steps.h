@@ -16,7 +16,13 @@
 
 #include "daemon/data/schema.h"
 #include "proto/base/why.h"
+#include "proto/layout.h"
 #include "proto/text/grammar.h"
+
+/* Dtypes that a text can name. The last one is text, which is none of numbers. */
+#define VALUE_DTYPES 14u
+extern const char *const value_dtype_names[VALUE_DTYPES];
+extern const enum dlp_dtype value_dtypes[VALUE_DTYPES];
 
 struct value_steps {
         char *path; /* of a member; "": the whole value. NULL: no json */

@@ -16,6 +16,7 @@
 
 #include "proto/base/why.h"
 #include "proto/layout.h"
+#include "proto/text/grammar.h"
 
 #define VIEWS_MAX 16u /* half of the tensors that a batch may have */
 
@@ -25,9 +26,9 @@ struct views {
         bool is_crops; /* of a step that makes them */
 };
 
-/* Looks for the steps in text[begin] to text[end - 1]. Returns 0 with where the steps before it end (`end` if there is
- * none); -EINVAL with the column: its argument is wrong, or something follows it. */
-int views_take(const char *text, size_t begin, size_t end, struct views *ret_views, size_t *ret_steps_end,
+/* Looks for the steps. Returns 0 with the number of steps before views(N) (all of them if there is none); -EINVAL with
+ * the column: its argument is wrong, or something follows it. */
+int views_read(struct grammar *grammar, struct grammar_steps steps, struct views *ret_views, uint32_t *ret_n_before,
                struct why *why);
 
 /* How a view (from 0) of a field is called: image, image_2, image_3. -ENAMETOOLONG: longer than a tensor's name may be.
