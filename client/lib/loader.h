@@ -188,9 +188,6 @@ bool dli_restart_is_waited_for(const struct dlc_loader *loader);
  * its state has then changed. Otherwise returns `error`, which is final; the reason is in the loader. */
 int dli_restart_lost(struct dlc_loader *loader, int error);
 
-/* Leaves the ring: batches that are still in it are not taken any more. */
-void dli_restart_leave(struct dlc_loader *loader);
-
 /* The same for a seek; the next request asks for the place that is set afterwards. */
 void dli_restart_move(struct dlc_loader *loader);
 

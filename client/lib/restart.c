@@ -57,7 +57,8 @@ int dli_restart_lost(struct dlc_loader *loader, int error) {
         return 0;
 }
 
-void dli_restart_leave(struct dlc_loader *loader) {
+/* Leaves the ring: batches that are still in it are not taken any more. */
+static void dli_restart_leave(struct dlc_loader *loader) {
         if (loader->state == DLI_AWAY)
                 return;
         loader->state = DLI_AWAY;

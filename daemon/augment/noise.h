@@ -53,7 +53,3 @@ float noise_of_word(uint32_t word);
 /* The same of n words each; the second one of a stream's next n words. */
 void noise_of_words(const uint32_t *words, size_t n, float *ret_numbers);
 void noise_normals(struct dlp_philox *philox, size_t n, float *ret_numbers);
-
-/* The quantile of the normal distribution at p, 0 < p < 1: Wichura's algorithm AS 241, which errs by 1e-16 of the
- * result. */
-double noise_quantile(double p);

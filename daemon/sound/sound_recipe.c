@@ -34,7 +34,8 @@ static void sound_recipe_freep(struct sound_recipe **recipe) {
         sound_recipe_free(*recipe);
 }
 
-void sound_step_fini(struct sound_step *step) {
+/* Frees what settle() has made. */
+static void sound_step_fini(struct sound_step *step) {
         spectrum_free(step->spectrum);
         free(step->cosines);
 }

@@ -127,9 +127,6 @@ struct sound_step {
         bool takes_log; /* log_mels of MFCC */
 };
 
-/* Frees what settle() has made. */
-void sound_step_fini(struct sound_step *step);
-
 /* The value of an argument, found by its name (asserted). */
 struct value *sound_step_value(struct sound_step *step, const char *name);
 

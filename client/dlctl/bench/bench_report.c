@@ -31,11 +31,12 @@ static double share_of_workers(const struct measured *measured, uint64_t worker_
         return share < 1 ? share : 1;
 }
 
-double bench_busy_share(const struct measured *measured) {
+/* Of the workers' time, 0 to 1: what this job took, and what all others took. */
+static double bench_busy_share(const struct measured *measured) {
         return share_of_workers(measured, measured->worker_ns);
 }
 
-double bench_other_share(const struct measured *measured) {
+static double bench_other_share(const struct measured *measured) {
         bool is_more = measured->all_worker_ns > measured->worker_ns; /* the two are not read at the same moment */
 
         return share_of_workers(measured, is_more ? measured->all_worker_ns - measured->worker_ns : 0);

@@ -15,10 +15,6 @@ struct bench_terms {
         double gpu_rate;     /* samples/s that one takes */
 };
 
-/* Of the workers' time, 0 to 1: what this job took, and what all others took. */
-double bench_busy_share(const struct measured *measured);
-double bench_other_share(const struct measured *measured);
-
 /* Prints it to stdout: as one object a line, or as a block. Returns 0; negative errno: it could not be written, and
  * output_end() will say so. */
 int bench_print(enum output_format format, const struct bench_terms *terms, const struct measured *measured);

@@ -151,6 +151,43 @@ static int confirm_judge(const struct course *course, struct confirmation *confi
         return EXIT_DONE;
 }
 
+/* ---- what it says to people -------------------------------------------------------------------------------------- */
+
+static const char *how_close(double ratio, char text[64]) {
+        double percent = fabs(ratio - 1) * 100;
+
+        if (percent < 0.5)
+                snprintf(text, 64, "as predicted");
+        else
+                snprintf(text, 64, "%.0f %% %s than predicted", percent, ratio > 1 ? "more" : "less");
+        return text;
+}
+
+/* Fills in the sentence from the numbers. */
+static void confirm_say(struct confirmation *c) {
+        double ratio = c->predicted > 0 ? c->rate / c->predicted : 0;
+        bool is_close = fabs(ratio - 1) <= CLOSE;
+        char close[64], *end = c->sentence + sizeof(c->sentence), *at = c->sentence;
+
+        if (c->wait_share >= WAITS) {
+                snprintf(c->sentence, sizeof(c->sentence),
+                         "not confirmed: the trainer waited for %.0f %% of the time although nothing had to be read or "
+                         "decoded: it takes batches faster than they can be copied (%.4g samples/s)",
+                         c->wait_share * 100, c->rate);
+                return;
+        }
+        at += snprintf(at, (size_t)(end - at),
+                       "%s: with its batches always ready the trainer takes %.4g samples/s, %s (%.4g)",
+                       is_close ? "confirmed" : "not confirmed", c->rate, how_close(ratio, close), c->predicted);
+        if (!is_close)
+                snprintf(at, (size_t)(end - at), "; %s",
+                         ratio < 1 ? "that is the most that any change to its data can give"
+                                   : "its steps are slower while its batches are prepared on the same CPUs, or were "
+                                     "slower than usual while they were looked on");
+}
+
+/* ---- all of it --------------------------------------------------------------------------------------------------- */
+
 int confirm_run(struct control *control, const Dlp__Job *job, const struct verdict *verdict,
                 struct confirmation *ret_confirmation) {
         struct course course = { .control = control, .job = job };
@@ -185,38 +222,4 @@ int confirm_run(struct control *control, const Dlp__Job *job, const struct verdi
         confirm_say(&confirmation);
         *ret_confirmation = confirmation;
         return EXIT_DONE;
-}
-
-/* ---- what it says to people -------------------------------------------------------------------------------------- */
-
-static const char *how_close(double ratio, char text[64]) {
-        double percent = fabs(ratio - 1) * 100;
-
-        if (percent < 0.5)
-                snprintf(text, 64, "as predicted");
-        else
-                snprintf(text, 64, "%.0f %% %s than predicted", percent, ratio > 1 ? "more" : "less");
-        return text;
-}
-
-void confirm_say(struct confirmation *c) {
-        double ratio = c->predicted > 0 ? c->rate / c->predicted : 0;
-        bool is_close = fabs(ratio - 1) <= CLOSE;
-        char close[64], *end = c->sentence + sizeof(c->sentence), *at = c->sentence;
-
-        if (c->wait_share >= WAITS) {
-                snprintf(c->sentence, sizeof(c->sentence),
-                         "not confirmed: the trainer waited for %.0f %% of the time although nothing had to be read or "
-                         "decoded: it takes batches faster than they can be copied (%.4g samples/s)",
-                         c->wait_share * 100, c->rate);
-                return;
-        }
-        at += snprintf(at, (size_t)(end - at),
-                       "%s: with its batches always ready the trainer takes %.4g samples/s, %s (%.4g)",
-                       is_close ? "confirmed" : "not confirmed", c->rate, how_close(ratio, close), c->predicted);
-        if (!is_close)
-                snprintf(at, (size_t)(end - at), "; %s",
-                         ratio < 1 ? "that is the most that any change to its data can give"
-                                   : "its steps are slower while its batches are prepared on the same CPUs, or were "
-                                     "slower than usual while they were looked on");
 }

@@ -23,6 +23,3 @@ struct confirmation {
  * interrupt. */
 int confirm_run(struct control *control, const Dlp__Job *job, const struct verdict *verdict,
                 struct confirmation *ret_confirmation);
-
-/* Fills in the sentence from the numbers; confirm_run() has done so. */
-void confirm_say(struct confirmation *confirmation);

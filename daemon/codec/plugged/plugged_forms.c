@@ -14,7 +14,8 @@ static const uint32_t DTYPES[DLP_N_DTYPES] = {
         [DLP_DTYPE_BOOL] = DLPLUGIN_BOOL,
 };
 
-uint32_t forms_dtype(enum dlp_dtype dtype) {
+/* The number of a dtype for plug-ins; 0: they have none like it. */
+static uint32_t forms_dtype(enum dlp_dtype dtype) {
         return DTYPES[dtype];
 }
 

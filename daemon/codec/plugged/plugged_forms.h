@@ -10,9 +10,6 @@
 
 #define FORMS_COLLATION_PLACE 0x6000u
 
-/* The number of a dtype for plug-ins; 0: they have none like it. */
-uint32_t forms_dtype(enum dlp_dtype dtype);
-
 /* The dtype that has such a number for plug-ins. false: none has. */
 bool forms_find_dtype(uint32_t number, uint32_t *ret_dtype);
 

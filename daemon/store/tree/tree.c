@@ -293,6 +293,10 @@ static int tree_open_tree(struct tree *tree, struct why *why) {
         return tree->options.read_only ? 0 : tree_start_threads(tree, why);
 }
 
+static void tree_closep(struct tree **tree) {
+        tree_close(*tree);
+}
+
 int tree_open(const struct place *place, const struct plan *plan, const struct chunks *chunks,
               const struct tree_options *options, struct tree **ret_tree, struct why *why) {
         _cleanup_(tree_closep) struct tree *tree = calloc(1, sizeof(*tree));
@@ -339,10 +343,6 @@ void tree_close(struct tree *tree) {
         pthread_cond_destroy(&tree->hashed);
         pthread_mutex_destroy(&tree->lock);
         free(tree);
-}
-
-void tree_closep(struct tree **tree) {
-        tree_close(*tree);
 }
 
 int tree_sync(struct tree *tree, struct why *why) {

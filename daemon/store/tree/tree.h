@@ -58,7 +58,6 @@ int tree_open(const struct place *place, const struct plan *plan, const struct c
 
 /* Leaves what is there for the next run; gives the lock back. NULL is fine. */
 void tree_close(struct tree *tree);
-void tree_closep(struct tree **tree);
 
 /* A bit a chunk, 1 = missing here; (chunks + 7) / 8 bytes, valid until the tree is closed, changed by write and verify.
  */

@@ -41,7 +41,9 @@ int dlp_packing_count(struct dlp_making *making, const struct dlp_packing *packi
         return 0;
 }
 
-int dlp_packing_measure(struct dlp_making *making, const struct dlp_packing *packing, const struct dlp_order *order) {
+/* Sets how long each piece of a made order is: what is left of its sample, or of its pack. */
+static int dlp_packing_measure(struct dlp_making *making, const struct dlp_packing *packing,
+                               const struct dlp_order *order) {
         uint32_t lengths[DLP_LENGTHS_CHUNK];
         uint64_t unit = 0;
         uint32_t n_free = packing->size;

@@ -70,9 +70,6 @@ int dlp_packing_take(const struct dlp_making *making, const struct dlp_packing *
 int dlp_packing_count(struct dlp_making *making, const struct dlp_packing *packing, const struct dlp_order *order,
                       uint64_t *ret_n_pieces);
 
-/* Sets how long each piece of a made order is: what is left of its sample, or of its pack. */
-int dlp_packing_measure(struct dlp_making *making, const struct dlp_packing *packing, const struct dlp_order *order);
-
 /* Makes the order of packs from a grouping, which is freed in any case. */
 int dlp_packing_finish(struct dlp_making *making, const struct dlp_packing *packing, struct dlp_grouping *grouping,
                        struct dlp_order *order);

@@ -24,7 +24,8 @@ void file_paths_fini(struct file_paths *paths) {
         growing_fini(&paths->dirs);
 }
 
-const char *file_paths_text(const struct file_paths *paths, uint64_t at) {
+/* The path that file_paths_add() put there. */
+static const char *file_paths_text(const struct file_paths *paths, uint64_t at) {
         return (const char *)paths->texts.bytes + at;
 }
 

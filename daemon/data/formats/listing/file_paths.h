@@ -28,9 +28,6 @@ void file_paths_fini(struct file_paths *paths);
 int file_paths_add(struct file_paths *paths, const char *listing, const char *path, size_t n, uint64_t *ret_at,
                    struct why *why);
 
-/* The path that file_paths_add() put there. */
-const char *file_paths_text(const struct file_paths *paths, uint64_t at);
-
 /* Is there a regular file? */
 bool file_paths_exists(const struct file_paths *paths, uint64_t at, int root_fd);
 

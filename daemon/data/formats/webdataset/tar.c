@@ -85,7 +85,7 @@ int tar_open(int fd, uint64_t n_bytes, struct tar **ret_tar, struct why *why) {
         return 0;
 }
 
-void tar_close(struct tar *tar) {
+static void tar_close(struct tar *tar) {
         if (tar)
                 tar_links_free(tar->links);
         free(tar);

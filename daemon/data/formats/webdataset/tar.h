@@ -40,8 +40,7 @@ struct tar;
  * compressed; another errno. Blocks as the file system does. */
 int tar_open(int fd, uint64_t n_bytes, struct tar **ret_tar, struct why *why);
 
-/* Both take NULL. */
-void tar_close(struct tar *tar);
+/* Takes NULL. */
 void tar_closep(struct tar **tar);
 
 /* The next regular file, or link to one whose name is that of a sample's field; directories, devices and other links

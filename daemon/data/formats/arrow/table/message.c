@@ -73,6 +73,10 @@ static int message_begin(struct arrow_walk *walk, uint64_t n_bytes, struct why *
         return 0;
 }
 
+static void arrow_walk_closep(struct arrow_walk **walk) {
+        arrow_walk_close(*walk);
+}
+
 int arrow_walk_open(int fd, uint64_t begin_byte, uint64_t n_bytes, struct arrow_walk **ret_walk, struct why *why) {
         _cleanup_(arrow_walk_closep) struct arrow_walk *walk = calloc(1, sizeof(*walk));
         int r;
@@ -92,10 +96,6 @@ void arrow_walk_close(struct arrow_walk *walk) {
                 return;
         growing_fini(&walk->metadata);
         free(walk);
-}
-
-void arrow_walk_closep(struct arrow_walk **walk) {
-        arrow_walk_close(*walk);
 }
 
 /* ---- one message ----------------------------------------------------------------------------------------------- */

@@ -40,9 +40,8 @@ struct arrow_walk;
  * 0; -EBADMSG with `why` if they are not an Arrow file or are cut; another errno. Blocks as the file system does. */
 int arrow_walk_open(int fd, uint64_t begin_byte, uint64_t n_bytes, struct arrow_walk **ret_walk, struct why *why);
 
-/* Both take NULL. */
+/* Takes NULL. */
 void arrow_walk_close(struct arrow_walk *walk);
-void arrow_walk_closep(struct arrow_walk **walk);
 
 /* The next message. *ret_message must stay where it is while its header is used. Returns 0; ARROW_END; -EBADMSG or
  * -ENOTSUP with `why`, which names the byte; -ENOMEM or an errno of reading. Blocks as the file system does. */
