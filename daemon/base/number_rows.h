@@ -17,7 +17,7 @@
  *     WATCHED   the same, and `dlctl top` shows it beside what it computes, unless it is 0
  *
  * The rows whose list ends in _COUNTERS are counted by whoever includes them (pipeline/counters.h,
- * pipeline/jobs/tally.h, pipeline/stream.h); the others are looked up when somebody asks (ctl/number_values.h). */
+ * pipeline/jobs/tally.h, pipeline/feed.h); the others are looked up when somebody asks (ctl/number_values.h). */
 #pragma once
 
 #include <stddef.h>

@@ -69,10 +69,10 @@ struct daemon {
 
 /* ---- callbacks of the floors below --------------------------------------------------------------------------- */
 
-static void on_stream_news(void *userdata, struct stream *stream) {
+static void on_stream_news(void *userdata, struct feed *feed) {
         struct daemon *daemon = userdata;
 
-        server_on_news(&daemon->server, stream);
+        server_on_news(&daemon->server, feed);
 }
 
 /* ---- events -------------------------------------------------------------------------------------------------- */

@@ -36,7 +36,7 @@ void handle_classes(struct session *session, const Dlp__Request *request) {
                 session_refuse(session, request->id, -ENOTCONN, "classes: attach first");
                 return;
         }
-        index = dataset_source(session->stream->dataset->dataset);
+        index = dataset_source(session->feed->dataset->dataset);
         end = ctl_classes_fill_page(index, first, names, &classes.n_names);
         classes.n_classes = index->n_classes;
         if (classes.n_names == 0 && first < classes.n_classes) {

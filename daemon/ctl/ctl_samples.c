@@ -122,7 +122,7 @@ void handle_samples(struct session *session, const Dlp__Request *request) {
                 session_refuse(session, request->id, -ENOTCONN, "samples: attach first");
                 return;
         }
-        source = dataset_source(session->stream->dataset->dataset);
+        source = dataset_source(session->feed->dataset->dataset);
         r = ctl_samples_check(source, asked, &why);
         if (r == 0 && asked->field[0])
                 r = fill_numbers(source, asked, &samples, &why);

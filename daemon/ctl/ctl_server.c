@@ -14,8 +14,8 @@
 #include "proto/base/clock.h"
 
 /* The client wrote an impossible value, or samples wait for its worker processes. */
-static void ctl_server_look_at(struct session *session, const struct stream *stream) {
-        if (atomic_load_explicit(&stream->broken, memory_order_relaxed))
+static void ctl_server_look_at(struct session *session, const struct feed *feed) {
+        if (atomic_load_explicit(&feed->broken, memory_order_relaxed))
                 session_close(session, "it wrote an impossible value to its shared page");
         else
                 work_deal(session);
@@ -24,20 +24,20 @@ static void ctl_server_look_at(struct session *session, const struct stream *str
 static void on_news(evutil_socket_t fd, short what, void *userdata) {
         struct server *server = userdata;
         struct session *session;
-        struct stream *stream;
+        struct feed *feed;
 
-        /* The stream may have been freed in the meantime, so its address is only compared. A session that has this
-         * address may have a new stream there, which is looked at in vain. */
-        while ((stream = mailbox_pop(&server->news)))
+        /* The feed may have been freed in the meantime, so its address is only compared. A session that has this
+         * address may have a new feed there, which is looked at in vain. */
+        while ((feed = mailbox_pop(&server->news)))
                 TAILQ_FOREACH(session, &server->sessions, entry)
-                        if (session->stream == stream) {
-                                ctl_server_look_at(session, stream);
+                        if (session->feed == feed) {
+                                ctl_server_look_at(session, feed);
                                 break;
                         }
 }
 
-void server_on_news(struct server *server, struct stream *stream) {
-        mailbox_push(&server->news, stream); /* each stream is told once, and once for its desk, so it is never full */
+void server_on_news(struct server *server, struct feed *feed) {
+        mailbox_push(&server->news, feed); /* each feed is told once, and once for its desk, so it is never full */
 }
 
 /* The only place where sessions are freed: no handler is running now. */
@@ -88,8 +88,8 @@ void server_drain(struct server *server) {
         server->draining = true;
         accept_stop(server);
         TAILQ_FOREACH(session, &server->sessions, entry)
-                if (session->stream)
-                        pipeline_drain(server->options.pipeline, session->stream);
+                if (session->feed)
+                        pipeline_drain(server->options.pipeline, session->feed);
 }
 
 bool server_is_busy(const struct server *server) {
@@ -97,8 +97,8 @@ bool server_is_busy(const struct server *server) {
         struct ring_counts counts;
 
         TAILQ_FOREACH(session, &server->sessions, entry)
-                if (session->stream) {
-                        ring_count(session->stream->ring, &counts);
+                if (session->feed) {
+                        ring_count(session->feed->ring, &counts);
                         if (counts.n_filling > 0)
                                 return true;
                 }

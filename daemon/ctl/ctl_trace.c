@@ -56,8 +56,8 @@ static void let_ranks_go(struct tracing *tracing) {
         struct session *session;
 
         TAILQ_FOREACH(session, &tracing->server->sessions, entry)
-                if (session->stream)
-                        ring_trace_end(session->stream->ring);
+                if (session->feed)
+                        ring_trace_end(session->feed->ring);
 }
 
 static void tracing_free(struct tracing *tracing) {
@@ -148,24 +148,24 @@ static bool take_in_rank(struct tracing *tracing, struct session *session) {
         uint64_t word = word_of(session->job);
         struct dlp_trace_event cell = { .detail = DLP_TRACE_NAMED_RANK,
                                         .job = (uint32_t)word,
-                                        .rank = session->stream->rank,
+                                        .rank = session->feed->rank,
                                         .begin_ns = (uint64_t)(session->peer.pid > 0 ? session->peer.pid : 0) };
 
         if (!ctl_trace_add_text(tracing, &cell, session_user(session)))
                 return false;
-        ring_trace(session->stream->ring, word);
+        ring_trace(session->feed->ring, word);
         return true;
 }
 
 static bool is_taken_in(const struct session *session) {
-        return atomic_load_explicit(&session->stream->ring->traced, memory_order_relaxed) == word_of(session->job);
+        return atomic_load_explicit(&session->feed->ring->traced, memory_order_relaxed) == word_of(session->job);
 }
 
 static void take_in_ranks(struct tracing *tracing) {
         struct session *session;
 
         TAILQ_FOREACH(session, &tracing->server->sessions, entry)
-                if (session->stream && is_in(tracing, session->job) && !is_taken_in(session) &&
+                if (session->feed && is_in(tracing, session->job) && !is_taken_in(session) &&
                     !take_in_rank(tracing, session))
                         return;
 }
@@ -279,8 +279,8 @@ static void on_ended(evutil_socket_t fd, short what, void *userdata) {
 void tracing_session_ends(struct session *session) {
         struct tracing *tracing = session->server->tracing;
 
-        if (tracing && session->stream)
-                ring_trace_end(session->stream->ring);
+        if (tracing && session->feed)
+                ring_trace_end(session->feed->ring);
         if (tracing && tracing->session == session)
                 tracing_free(tracing);
 }

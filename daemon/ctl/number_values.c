@@ -135,27 +135,27 @@ void number_values_of_job(struct job *job, struct job_numbers *ret_numbers,
         };
 }
 
-void number_values_of_rank(const struct stream *stream, uint64_t now_ns, struct rank_numbers *ret_numbers,
+void number_values_of_rank(const struct feed *feed, uint64_t now_ns, struct rank_numbers *ret_numbers,
                            struct dlp_meter *ret_meter) {
         struct ring_counts counts;
 
-        ring_meter(stream->ring, now_ns, ret_meter);
-        ring_count(stream->ring, &counts);
+        ring_meter(feed->ring, now_ns, ret_meter);
+        ring_count(feed->ring, &counts);
         *ret_numbers = (struct rank_numbers){
-#define ROW(name, ...) .name = counter_get(&stream->counters.name),
+#define ROW(name, ...) .name = counter_get(&feed->counters.name),
                 RANK_COUNTERS(ROW)
 #undef ROW
 #define ROW(name, ...) .name = ret_meter->name,
                         WAITING_NUMBERS(ROW)
 #undef ROW
-                                .age_ns = now_ns - stream->ring->made_ns,
+                                .age_ns = now_ns - feed->ring->made_ns,
                 .epoch = counts.epoch,
                 .step = counts.step,
-                .n_slots = stream->ring->n_slots,
+                .n_slots = feed->ring->n_slots,
                 .n_ready = counts.n_ready,
                 .n_filling = counts.n_filling,
                 .n_leased = counts.n_leased,
-                .ring_bytes = ring_bytes(stream->ring),
+                .ring_bytes = ring_bytes(feed->ring),
                 .n_released = counts.n_released,
         };
 }

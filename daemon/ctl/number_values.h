@@ -43,7 +43,7 @@ void number_values_of_job(struct job *job, struct job_numbers *ret_numbers,
                           struct stage_total ret_stages[static N_STAGES]);
 
 /* With what its client says. */
-void number_values_of_rank(const struct stream *stream, uint64_t now_ns, struct rank_numbers *ret_numbers,
+void number_values_of_rank(const struct feed *feed, uint64_t now_ns, struct rank_numbers *ret_numbers,
                            struct dlp_meter *ret_meter);
 
 /* Fills an initialised message. */

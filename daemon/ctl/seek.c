@@ -7,7 +7,7 @@ void handle_seek(struct session *session, const Dlp__Request *request) {
         const Dlp__Seek *seek = request->seek;
         Dlp__Reply reply = DLP__REPLY__INIT;
         Dlp__Sought sought = DLP__SOUGHT__INIT;
-        struct stream *stream;
+        struct feed *feed;
         struct cursor cursor;
         struct why why;
         int r;
@@ -21,14 +21,14 @@ void handle_seek(struct session *session, const Dlp__Request *request) {
                 return;
         }
         cursor = (struct cursor){ .epoch = seek->epoch, .position = seek->position, .step = seek->step };
-        stream = session->stream;
-        r = cursor_check(&cursor, &session->job->terms, stream->rank, stream->n_samples, &why);
+        feed = session->feed;
+        r = cursor_check(&cursor, &session->job->terms, feed->rank, feed->n_samples, &why);
         if (r < 0) {
                 session_refuse(session, request->id, r, why.text);
                 return;
         }
         job_move(session->job, session->member, &cursor);
-        sought.stream = pipeline_seek(session->server->options.pipeline, stream, &cursor);
+        sought.stream = pipeline_seek(session->server->options.pipeline, feed, &cursor);
         reply.id = request->id;
         reply.body_case = DLP__REPLY__BODY_SOUGHT;
         reply.sought = &sought;

@@ -64,7 +64,7 @@ struct session_hooks {
         void (*hung_up)(struct session *session);                    /* its client, while nobody listens */
         void (*closed)(struct session *session, const char *reason); /* it is not connected any more */
         void (*leaves)(struct session *session);                     /* it is about to give back what it holds */
-        void (*rank_left)(struct server *server);                    /* its stream has been removed */
+        void (*rank_left)(struct server *server);                    /* its feed has been removed */
         void (*left)(struct server *server);                         /* it is among those that are closed */
 };
 
@@ -78,7 +78,7 @@ struct server {
         uint32_t n_sessions_max;    /* limit for users: SESSIONS_MAX, or fewer if descriptors are short */
         uint32_t n_descriptors_max; /* RLIMIT_NOFILE */
         struct event *news_event;
-        struct mailbox news; /* streams whose clients wrote invalid values, or whose desks have something to deal */
+        struct mailbox news; /* feeds whose clients wrote invalid values, or whose desks have something to deal */
         TAILQ_HEAD(session_list, session) sessions; /* open, or still attaching */
         TAILQ_HEAD(, session) closed;               /* closed; only their memory is left to free */
         struct event *sweep_event;

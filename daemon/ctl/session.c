@@ -119,7 +119,7 @@ static void session_say_why(struct session *session, int error, const char *reas
 }
 
 /* Stops listening to socket and process, and shuts the connection down so that the client learns of the end now:
- * duplicates of the socket (the stream has one) may live a moment longer. */
+ * duplicates of the socket (the feed has one) may live a moment longer. */
 static void session_hang_up(struct session *session) {
         event_free(session->event);
         session->event = NULL;
@@ -137,15 +137,15 @@ void session_give_back(struct session *session) {
         struct server *server = session->server;
 
         server->hooks->leaves(session);
-        if (session->stream) {
+        if (session->feed) {
                 log_user_info(session->peer.uid, "ctl", "rank left job=%s rank=%u pid=%d", session->job->name,
-                              session->stream->rank, session->peer.pid);
-                pipeline_remove(server->options.pipeline, session->stream);
+                              session->feed->rank, session->peer.pid);
+                pipeline_remove(server->options.pipeline, session->feed);
                 server->hooks->rank_left(server);
         }
         if (session->member)
                 job_leave(session->job, session->member);
-        session->stream = NULL;
+        session->feed = NULL;
         session->member = NULL;
         session->job = NULL;
         process_close(&session->process);

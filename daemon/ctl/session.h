@@ -1,6 +1,6 @@
 /* ctl/session.h: one connection.
  *
- * A session that is closed releases at once what it held (socket, stream, place in its job); its own memory stays until
+ * A session that is closed releases at once what it held (socket, feed, place in its job); its own memory stays until
  * the event loop frees it (server_sweep()). So a function that sends a reply may use the session afterwards, although
  * the reply may have closed it: then `closed` is true, and every later send does nothing. */
 #pragma once
@@ -47,7 +47,7 @@ struct session {
         /* Set when it attaches. */
         struct job *job;
         struct job_member *member;
-        struct stream *stream;
+        struct feed *feed;
         struct seat *seat;  /* of a worker process; NULL: it is none */
         bool takes_replays; /* its client knows batches that are served again */
 };

@@ -12,10 +12,10 @@
 #include "proto/order/philox.h"
 
 struct trace_subject batch_subject(const struct batch *batch) {
-        const struct stream *stream = batch->stream;
+        const struct feed *feed = batch->feed;
 
-        return (struct trace_subject){ .word = atomic_load_explicit(&stream->job->traced, memory_order_relaxed),
-                                       .rank = stream->rank,
+        return (struct trace_subject){ .word = atomic_load_explicit(&feed->job->traced, memory_order_relaxed),
+                                       .rank = feed->rank,
                                        .epoch = batch->epoch,
                                        .step = batch->step };
 }
@@ -32,7 +32,7 @@ static void record_begin(struct batch *batch) {
         record->n_errors = 0;
         record->n_skipped = 0;
         record->n_planned = batch->n_samples;
-        record->epoch_units = batch->stream->plan.terms.n_positions;
+        record->epoch_units = batch->feed->plan.terms.n_positions;
 }
 
 /* Where the sample at position `at` goes in row `row`, of which `begin` elements are taken. Returns how many it takes.
@@ -60,7 +60,7 @@ static uint32_t list_positions(struct batch *batch, const struct dlp_epoch_plan 
                 uint32_t n_packed = 0;
 
                 for (uint64_t at = order->starts[unit]; at < order->starts[unit + 1]; at++) {
-                        assert(n < batch->stream->batch_samples); /* n_unit_max() of the grouper */
+                        assert(n < batch->feed->batch_samples); /* n_unit_max() of the grouper */
                         if (batch->packs)
                                 n_packed += batch_pack(batch, table, at, n, i, n_packed);
                         batch->positions[n++] = at;
@@ -80,50 +80,50 @@ static void counts_begin(struct batch *batch, uint32_t n_left) {
         atomic_store_explicit(&batch->decode_ns, 0, memory_order_relaxed);
 }
 
-static bool batch_is_ready(const struct stream *stream, struct order_table *order) {
-        return stream->plan.n_batches != DLP_UNKNOWN && order && order_table_n_units(order) != DLP_UNKNOWN;
+static bool batch_is_ready(const struct feed *feed, struct order_table *order) {
+        return feed->plan.n_batches != DLP_UNKNOWN && order && order_table_n_units(order) != DLP_UNKNOWN;
 }
 
-void batch_begin(struct batch *batch, struct stream *stream, struct order_table *order) {
+void batch_begin(struct batch *batch, struct feed *feed, struct order_table *order) {
         struct dlp_plan_batch planned = { 0 };
 
-        if (!dlp_epoch_plan_is_over(&stream->plan, stream->step)) /* else only the epoch's length is told */
-                planned = dlp_epoch_plan_batch(&stream->plan, stream->step);
+        if (!dlp_epoch_plan_is_over(&feed->plan, feed->step)) /* else only the epoch's length is told */
+                planned = dlp_epoch_plan_batch(&feed->plan, feed->step);
 
         batch->order = order ? order_table_ref(order) : NULL;
-        batch->number = stream->planned_number;
-        batch->epoch = stream->epoch;
-        batch->step = stream->step;
+        batch->number = feed->planned_number;
+        batch->epoch = feed->epoch;
+        batch->step = feed->step;
         batch->first = planned.first;
         batch->n_units = batch->n_samples = planned.n_samples;
-        batch->position = planned.n_samples > 0 ? dlp_epoch_plan_position(&stream->plan, planned.first) : 0;
+        batch->position = planned.n_samples > 0 ? dlp_epoch_plan_position(&feed->plan, planned.first) : 0;
         if (batch->positions && planned.n_samples > 0 &&
-            batch_is_ready(stream, order)) /* else it will hold a failure only */
-                batch->n_samples = list_positions(batch, &stream->plan, order);
+            batch_is_ready(feed, order)) /* else it will hold a failure only */
+                batch->n_samples = list_positions(batch, &feed->plan, order);
         batch->n_kept = batch->n_samples;
         counts_begin(batch, batch->n_samples);
         collating_begin(&batch->collating);
         record_begin(batch);
-        replay_note_begun(stream, batch);
+        replay_note_begun(feed, batch);
 }
 
 /* It is one task, which copies it. */
-void batch_begin_replay(struct batch *batch, struct stream *stream) {
+void batch_begin_replay(struct batch *batch, struct feed *feed) {
         batch->order = NULL;
-        batch->number = stream->planned_number;
-        batch->epoch = stream->epoch;
-        batch->step = stream->step;
+        batch->number = feed->planned_number;
+        batch->epoch = feed->epoch;
+        batch->step = feed->step;
         batch->first = 0;
         batch->n_units = batch->n_samples = 0;
         counts_begin(batch, 1);
         record_begin(batch);
         batch->slot->record->status = DLP_BATCH_REPLAY;
-        replay_take(stream, batch);
+        replay_take(feed, batch);
 }
 
 /* Of the first field of tokens: others, such as labels, have as many of the same text. */
 static uint64_t n_tokens(const struct batch *batch) {
-        const struct layout *layout = &batch->stream->layout;
+        const struct layout *layout = &batch->feed->layout;
 
         for (uint32_t i = 0; i < layout->n_fields; i++) {
                 const struct field_form *form = &layout->fields[i].form;
@@ -131,14 +131,14 @@ static uint64_t n_tokens(const struct batch *batch) {
                                        form->dtype != DLP_DTYPE_TEXTS;
 
                 if (form->n_dims == 1 && is_whole_number &&
-                    codec_is_tokens(program_codec(programs_first(batch->stream->programs), i)))
+                    codec_is_tokens(program_codec(programs_first(batch->feed->programs), i)))
                         return collating_n_elements(&batch->collating, i, batch->slot->record);
         }
         return 0;
 }
 
 static void count_published(struct batch *batch, uint64_t begin_ns, struct counters *counters) {
-        struct stream *stream = batch->stream;
+        struct feed *feed = batch->feed;
         uint64_t end_ns = clock_now_ns(), collate_ns = end_ns - begin_ns;
 
         if (trace_is_on()) {
@@ -148,13 +148,13 @@ static void count_published(struct batch *batch, uint64_t begin_ns, struct count
         }
 
         counter_add(&counters->collate_ns, collate_ns);
-        counter_add(&stream->counters.n_samples, batch->slot->record->n_samples);
-        counter_add(&stream->job->tallies[batch->slot->idx % TALLIES].n_tokens, n_tokens(batch));
-        stage_sums_add(&stream->job->tallies[batch->slot->idx % TALLIES].stages, STAGE_COLLATE, collate_ns);
+        counter_add(&feed->counters.n_samples, batch->slot->record->n_samples);
+        counter_add(&feed->job->tallies[batch->slot->idx % TALLIES].n_tokens, n_tokens(batch));
+        stage_sums_add(&feed->job->tallies[batch->slot->idx % TALLIES].stages, STAGE_COLLATE, collate_ns);
 }
 
 static void fail_record(struct batch *batch, struct counters *counters) {
-        struct stream *stream = batch->stream;
+        struct feed *feed = batch->feed;
         struct dlp_slot_record *record = batch->slot->record;
 
         record->status = DLP_BATCH_FAILED;
@@ -162,24 +162,24 @@ static void fail_record(struct batch *batch, struct counters *counters) {
         record->n_samples = record->n_planned = 0;
         record->n_tensors = 0;
         memcpy(record->text, batch->failure.text, sizeof(record->text));
-        if (batch->number == atomic_load_explicit(&stream->number, memory_order_relaxed) &&
-            job_fail(stream->job, batch->failure_code, batch->failure.text))
+        if (batch->number == atomic_load_explicit(&feed->number, memory_order_relaxed) &&
+            job_fail(feed->job, batch->failure_code, batch->failure.text))
                 counter_add(&counters->n_failed_jobs, 1);
 }
 
 /* The draws of a view are those of a job whose `draws` is larger by it, as for samples. */
 static void mix_samples(const struct batch *batch) {
-        const struct stream *stream = batch->stream;
-        const struct job_terms *terms = &stream->job->terms;
+        const struct feed *feed = batch->feed;
+        const struct job_terms *terms = &feed->job->terms;
 
-        for (uint32_t i = 0; i < stream->layout.n_fields; i++) {
-                const struct codec *codec = program_codec(programs_first(stream->programs), i);
+        for (uint32_t i = 0; i < feed->layout.n_fields; i++) {
+                const struct codec *codec = program_codec(programs_first(feed->programs), i);
                 struct codec_input input = { .seed = dlp_philox_seed(terms->seed, terms->draws + codec_draws(codec)) };
                 struct mix_key key = { .seed = codec_seed(codec, &input),
                                        .epoch = (uint32_t)batch->epoch,
                                        .position = batch->position };
 
-                mixing_run(&stream->layout, i, &key, batch->slot->record, batch->slot->base, batch->draws);
+                mixing_run(&feed->layout, i, &key, batch->slot->record, batch->slot->base, batch->draws);
         }
 }
 
@@ -195,7 +195,7 @@ static void mix_samples(const struct batch *batch) {
 void batch_skip(struct batch *batch, uint32_t idx_sample) {
         batch->slot->columns.indices[idx_sample] = LEFT_OUT;
         atomic_fetch_add_explicit(&batch->n_skipped, 1, memory_order_relaxed);
-        atomic_fetch_add_explicit(&batch->stream->counters.n_skipped, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&batch->feed->counters.n_skipped, 1, memory_order_relaxed);
 }
 
 /* After all samples of the batch have been served or left out, and collating_describe(). */
@@ -247,7 +247,7 @@ static void complete_record(struct batch *batch, struct counters *counters) {
 
 /* All that the workers wrote is visible here: n_left was counted down with acq_rel. */
 static void batch_publish(struct batch *batch, struct counters *counters) {
-        struct stream *stream = batch->stream;
+        struct feed *feed = batch->feed;
         struct dlp_slot_record *record = batch->slot->record;
 
         record->read_ns = atomic_load_explicit(&batch->read_ns, memory_order_relaxed);
@@ -256,7 +256,7 @@ static void batch_publish(struct batch *batch, struct counters *counters) {
         if (batch->failed)
                 fail_record(batch, counters);
         else if (batch->replays)
-                counter_add(&stream->counters.n_samples_again, record->n_samples);
+                counter_add(&feed->counters.n_samples_again, record->n_samples);
         else
                 complete_record(batch, counters);
         replay_note_finished(batch, !batch->failed && batch_is_wanted(batch));
@@ -267,10 +267,10 @@ static void batch_publish(struct batch *batch, struct counters *counters) {
         /* The rank has left, and since then its samples have been dropped unread: the batch may be incomplete. A client
          * that continues with another daemon still takes what is published, so neither this batch nor a later one is
          * published. */
-        if (atomic_load_explicit(&stream->removed, memory_order_relaxed))
+        if (atomic_load_explicit(&feed->removed, memory_order_relaxed))
                 return;
-        if (ring_complete(stream->ring, batch->slot))
-                stream_wake(stream);
+        if (ring_complete(feed->ring, batch->slot))
+                feed_wake(feed);
 }
 
 void batch_samples_done(struct batch *batch, uint32_t n_samples, struct counters *counters) {
@@ -302,7 +302,7 @@ void batch_whole_done(struct batch *batch, struct counters *counters) {
 
 void batch_abandon(struct batch *batch, uint32_t idx_first, struct counters *counters) {
         struct why failure;
-        uint32_t code = job_failure(batch->stream->job, &failure);
+        uint32_t code = job_failure(batch->feed->job, &failure);
 
         if (!failure.text[0])
                 why_set(&failure, 0, "the rank seeked elsewhere before this batch was complete");
@@ -320,10 +320,10 @@ void batch_fail_whole(struct batch *batch, uint32_t code, const struct why *why,
 }
 
 bool batch_is_wanted(const struct batch *batch) {
-        const struct stream *stream = batch->stream;
+        const struct feed *feed = batch->feed;
 
-        return !atomic_load_explicit(&stream->removed, memory_order_relaxed) &&
-               atomic_load_explicit(&stream->number, memory_order_relaxed) == batch->number;
+        return !atomic_load_explicit(&feed->removed, memory_order_relaxed) &&
+               atomic_load_explicit(&feed->number, memory_order_relaxed) == batch->number;
 }
 
 void batch_forget_shape(struct batch *batch) {
@@ -333,7 +333,7 @@ void batch_forget_shape(struct batch *batch) {
 
 /* Keeps the text of a substitution if there is still room for it. */
 static int32_t keep_error(struct batch *batch, const struct why *reason) {
-        const struct dlp_control *control = batch->stream->ring->control;
+        const struct dlp_control *control = batch->feed->ring->control;
         uint32_t idx;
 
         pthread_mutex_lock(&batch->lock);
@@ -348,7 +348,7 @@ static int32_t keep_error(struct batch *batch, const struct why *reason) {
 
 void batch_served(struct batch *batch, uint32_t idx_sample, uint64_t index, uint64_t candidate,
                   const struct why *reason) {
-        struct stream *stream = batch->stream;
+        struct feed *feed = batch->feed;
         const struct dlp_columns *columns = &batch->slot->columns;
 
         columns->indices[idx_sample] = (int64_t)index;
@@ -357,7 +357,7 @@ void batch_served(struct batch *batch, uint32_t idx_sample, uint64_t index, uint
         if (reason) {
                 columns->substitutes[idx_sample] = (int64_t)candidate;
                 columns->idx_errors[idx_sample] = keep_error(batch, reason);
-                counter_add(&stream->counters.n_substituted, 1);
+                counter_add(&feed->counters.n_substituted, 1);
         }
 }
 

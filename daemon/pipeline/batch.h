@@ -6,16 +6,16 @@
 
 #include "daemon/base/base_trace.h"
 #include "daemon/pipeline/counters.h"
-#include "daemon/pipeline/stream.h"
+#include "daemon/pipeline/feed.h"
 
 /* What events about this batch are about. While trace_is_on(). Any thread that works on it. */
 struct trace_subject batch_subject(const struct batch *batch);
 
-/* Planner: the batch of the stream's cursor, in the slot that it belongs to. Takes a reference to the order. */
-void batch_begin(struct batch *batch, struct stream *stream, struct order_table *order);
+/* Planner: the batch of the feed's cursor, in the slot that it belongs to. Takes a reference to the order. */
+void batch_begin(struct batch *batch, struct feed *feed, struct order_table *order);
 
 /* Planner: the next batch that is served again (pipeline/replay/), in the slot that it belongs to. */
-void batch_begin_replay(struct batch *batch, struct stream *stream);
+void batch_begin_replay(struct batch *batch, struct feed *feed);
 
 /* Planner: publishes a batch without samples, which tells the client how long the epoch is: this rank has no batch of
  * it that could. */

@@ -52,7 +52,7 @@ static int fields_charge(struct worker *worker, struct task *task, uint32_t idx_
 /* Ragged fields are getting their places, which they do once, so none may wait any more: what they take was reserved
  * when they were checked. */
 static bool is_placing(const struct task *task) {
-        return task->idx_field == task->batch->stream->layout.n_fields;
+        return task->idx_field == task->batch->feed->layout.n_fields;
 }
 
 /* May also return SCRATCH_WAITS: some fields take memory when they are opened. */
@@ -137,7 +137,7 @@ static bool fields_is_cut(const struct task *task, const struct field_layout *fi
 /* A packed field may be only a piece of the sample. */
 static int render_packed(struct worker *worker, struct task *task, uint32_t idx_field, const struct codec_input *input,
                          const struct codec_opened *opened, uint8_t *out, struct why *why) {
-        const struct field_layout *field = &task->batch->stream->layout.fields[idx_field];
+        const struct field_layout *field = &task->batch->feed->layout.fields[idx_field];
         const struct pack_place *place = &task->batch->packs[task->idx_sample];
         struct destination to = { .out = out };
         uint64_t size = dlp_dtype_bytes(field->form.dtype);
@@ -181,9 +181,9 @@ static int render_input(struct worker *worker, struct task *task, uint32_t idx_f
 /* Asks collation for the field's place, and writes the field there. */
 static int place_and_render(struct worker *worker, struct task *task, uint32_t idx_field,
                             const struct codec_input *input, const struct codec_opened *opened, struct why *why) {
-        struct stream *stream = task->batch->stream;
+        struct feed *feed = task->batch->feed;
         const struct codec *codec = program_codec(task->program, idx_field);
-        const struct field_layout *field = &stream->layout.fields[idx_field];
+        const struct field_layout *field = &feed->layout.fields[idx_field];
         int64_t shape[FIELD_DIMS_MAX], other[FIELD_DIMS_MAX];
         struct destination to = { 0 };
         uint8_t *out = NULL;
@@ -210,13 +210,13 @@ static int place_and_render(struct worker *worker, struct task *task, uint32_t i
         return r;
 }
 
-static bool fields_is_ragged(const struct stream *stream, uint32_t idx_field) {
-        return stream->layout.fields[idx_field].form.how == COLLATE_RAGGED;
+static bool fields_is_ragged(const struct feed *feed, uint32_t idx_field) {
+        return feed->layout.fields[idx_field].form.how == COLLATE_RAGGED;
 }
 
 /* Only what is not stacked may be absent, and that for which no function waits. */
 static int fields_leave_out(struct task *task, uint32_t idx_field, struct why *why) {
-        const struct field_form *form = &task->batch->stream->layout.fields[idx_field].form;
+        const struct field_form *form = &task->batch->feed->layout.fields[idx_field].form;
 
         if (form->how == COLLATE_STACK || form->how == COLLATE_PACKED || form->input.n_bytes > 0)
                 return why_set(why, -EBADMSG, "the sample does not have it");
@@ -251,7 +251,7 @@ static int fields_serve_field(struct worker *worker, struct task *task, uint32_t
         }
         if (r == 0)
                 note_size(task, idx_field, &opened);
-        if (r == 0 && fields_is_cut(task, &task->batch->stream->layout.fields[idx_field], &opened))
+        if (r == 0 && fields_is_cut(task, &task->batch->feed->layout.fields[idx_field], &opened))
                 opened.need_bytes += opened.n_bytes + opened.made_bytes;
         if (r == 0)
                 r = fields_charge(worker, task, idx_field, &opened, why);
@@ -264,9 +264,9 @@ static int fields_serve_field(struct worker *worker, struct task *task, uint32_t
 /* Would this field fail? A ragged field that is not spread gets its place once, so nothing may fail after the first
  * ragged field of a sample has got its place. */
 static int check_ragged(struct worker *worker, struct task *task, uint32_t idx_field, struct why *why) {
-        const struct stream *stream = task->batch->stream;
+        const struct feed *feed = task->batch->feed;
         const struct codec *codec = program_codec(task->program, idx_field);
-        const struct field_layout *field = &stream->layout.fields[idx_field];
+        const struct field_layout *field = &feed->layout.fields[idx_field];
         struct codec_input input = task_input(task, idx_field);
         struct codec_opened opened;
         int r = open_field(worker, task, idx_field, &input, &opened, why);
@@ -280,7 +280,7 @@ static int check_ragged(struct worker *worker, struct task *task, uint32_t idx_f
 /* Remembers which field failed, whichever view of it. The message names it, unless it is the only stored one, and
  * begins with its file, if it has one of its own, as that of the reader does. */
 static void fields_name_field(struct task *task, uint32_t idx_field, struct why *why) {
-        const struct schema *schema = &dataset_source(task->batch->stream->dataset->dataset)->schema;
+        const struct schema *schema = &dataset_source(task->batch->feed->dataset->dataset)->schema;
         bool is_stored = codec_is_stored(program_codec(task->program, idx_field));
         const char *file = is_stored && !task->request.is_part ? task->request.path : NULL;
         struct why bare = *why;
@@ -296,10 +296,10 @@ static void fields_name_field(struct task *task, uint32_t idx_field, struct why 
 
 /* A failed read is named after its field if it was to bring one field alone. */
 const char *fields_only_read(const struct task *task) {
-        const struct stream *stream = task->batch->stream;
+        const struct feed *feed = task->batch->feed;
         const char *name = NULL;
 
-        for (uint32_t i = 0; i < stream->layout.n_fields; i++) {
+        for (uint32_t i = 0; i < feed->layout.n_fields; i++) {
                 const struct codec *codec = program_codec(task->program, i);
 
                 if (!codec_is_stored(codec) || codec_is_again(codec) || task->fields[i].is_absent ||
@@ -307,14 +307,14 @@ const char *fields_only_read(const struct task *task) {
                         continue;
                 if (name)
                         return NULL;
-                name = stream->layout.fields[i].form.name;
+                name = feed->layout.fields[i].form.name;
         }
         return name;
 }
 
 /* Is it placed once, after all that may fail? */
-static bool is_last(const struct stream *stream, uint32_t idx_field) {
-        return fields_is_ragged(stream, idx_field) && !stream->layout.fields[idx_field].is_spread;
+static bool is_last(const struct feed *feed, uint32_t idx_field) {
+        return fields_is_ragged(feed, idx_field) && !feed->layout.fields[idx_field].is_spread;
 }
 
 /* A gathered field has its place already, like all rows. */
@@ -326,7 +326,7 @@ static int put_piece(const struct task *task, uint32_t idx_field, struct why *wh
 /* All fields that this read brought: first those that may fail halfway, then those that are only copied. A field that
  * had to wait for memory continues where it was. */
 int fields_serve(struct worker *worker, struct task *task, struct why *why) {
-        const struct stream *stream = task->batch->stream;
+        const struct feed *feed = task->batch->feed;
         uint32_t i;
         int r;
 
@@ -337,13 +337,13 @@ int fields_serve(struct worker *worker, struct task *task, struct why *why) {
         r = rendering_begin(&worker->rendering, task, why);
         if (r != 0)
                 return r;
-        for (; task->idx_field < stream->layout.n_fields; task->idx_field++) {
+        for (; task->idx_field < feed->layout.n_fields; task->idx_field++) {
                 i = program_serving(task->program, task->idx_field);
                 if (task->fields[i].idx_read != task->idx_read)
                         continue;
                 if (codec_is_gathered(program_codec(task->program, i)))
                         r = put_piece(task, i, why);
-                else if (!is_last(stream, i))
+                else if (!is_last(feed, i))
                         r = fields_serve_field(worker, task, i, why);
                 else
                         r = task->fields[i].is_absent ? 0 : check_ragged(worker, task, i, why);
@@ -354,11 +354,11 @@ int fields_serve(struct worker *worker, struct task *task, struct why *why) {
                         return r;
                 }
         }
-        if (stream->layout.n_ragged > 0 && worker->yields)
+        if (feed->layout.n_ragged > 0 && worker->yields)
                 return why_set(why, -ECANCELED, "another user waits");
-        worker->may_yield = worker->may_yield && stream->layout.n_ragged == 0;
-        for (i = 0; i < stream->layout.n_fields && stream->layout.n_ragged > 0 && r == 0; i++)
-                if (is_last(stream, i))
+        worker->may_yield = worker->may_yield && feed->layout.n_ragged == 0;
+        for (i = 0; i < feed->layout.n_fields && feed->layout.n_ragged > 0 && r == 0; i++)
+                if (is_last(feed, i))
                         r = fields_serve_field(worker, task, i, why);
         return r;
 }

@@ -13,5 +13,5 @@
 int fields_serve(struct worker *worker, struct task *task, struct why *why);
 
 /* The field that the task's read was to bring, if it is one alone; NULL: it brings several. Valid as long as the
- * stream. */
+ * feed. */
 const char *fields_only_read(const struct task *task);

@@ -15,10 +15,10 @@ static int locate_refuse_size(uint64_t n_bytes, uint64_t most_bytes, struct why 
         return why_set(why, -EFBIG, "is %s, %s can be read (a quarter of memory_limit)", size, most);
 }
 
-/* Finds memory for `n_bytes`. Most files fit into the registered buffer. -EAGAIN: other tasks of the stream have the
+/* Finds memory for `n_bytes`. Most files fit into the registered buffer. -EAGAIN: other tasks of the feed have the
  * memory, or wait for it in front of this one. */
 static int locate_buffer(struct planner *planner, struct task *task, uint64_t n_bytes, struct why *why) {
-        struct stream *stream = task->batch->stream;
+        struct feed *feed = task->batch->feed;
         struct read_request *request = &task->request;
         int r;
 
@@ -28,14 +28,14 @@ static int locate_buffer(struct planner *planner, struct task *task, uint64_t n_
                 request->idx_buffer = task->idx < planner->options.n_depth ? (int32_t)task->idx : -1;
                 return 0;
         }
-        if (n_bytes > stream->large_max)
-                return locate_refuse_size(n_bytes, stream->large_max, why);
+        if (n_bytes > feed->large_max)
+                return locate_refuse_size(n_bytes, feed->large_max, why);
         if (!task->large || task->large->n_bytes < n_bytes) {
                 task_trim(task);
-                if (!STAILQ_EMPTY(&stream->large_waiting))
+                if (!STAILQ_EMPTY(&feed->large_waiting))
                         return -EAGAIN;
-                r = large_buffers_take(&stream->large, n_bytes, &task->large, why);
-                if (r == -ENOMEM && budget_used(&stream->large_budget) > 0)
+                r = large_buffers_take(&feed->large, n_bytes, &task->large, why);
+                if (r == -ENOMEM && budget_used(&feed->large_budget) > 0)
                         return -EAGAIN;
                 if (r < 0)
                         return r;
@@ -94,8 +94,8 @@ static bool find_piece(struct task *task, const struct source *source, uint32_t 
 
 /* A gathered field is the only stored one of its source: one read for each piece. */
 static void span_piece(struct task *task, uint32_t idx_field, struct source_read *ret_span) {
-        const struct stream *stream = task->batch->stream;
-        const struct source *source = dataset_source(stream->dataset->dataset);
+        const struct feed *feed = task->batch->feed;
+        const struct source *source = dataset_source(feed->dataset->dataset);
         uint32_t field = codec_field(program_codec(task->program, idx_field));
         struct extent extent;
         bool has_more;
@@ -117,7 +117,7 @@ static bool is_long_sound(const struct task *task, uint32_t idx_field, const str
         if (extent->shard || extent->offset > 0 || extent->length <= TASK_BUFFER_BYTES ||
             extent->flags & (EXTENT_NOT_REGULAR | EXTENT_UNREACHABLE))
                 return false;
-        part = codec_part(codec, dataset_source(task->batch->stream->dataset->dataset), task->sample.candidate);
+        part = codec_part(codec, dataset_source(task->batch->feed->dataset->dataset), task->sample.candidate);
         return part.has_duration || part.start_s > 0;
 }
 
@@ -135,7 +135,7 @@ static void span_long_sound(struct task *task, struct source_read *span) {
 }
 
 void locate_take_head(struct task *task) {
-        const struct source *source = dataset_source(task->batch->stream->dataset->dataset);
+        const struct source *source = dataset_source(task->batch->feed->dataset->dataset);
         struct codec_part part;
         struct extent extent;
 
@@ -155,9 +155,9 @@ void locate_take_head(struct task *task) {
 /* Finds where each field of the candidate lies, and which reads are needed. The task says how many; `ret_span` is the
  * read that comes next. The offsets of its fields are counted from its beginning. */
 static void span_fields(struct task *task, struct source_read *ret_span) {
-        const struct stream *stream = task->batch->stream;
-        const struct source *source = dataset_source(stream->dataset->dataset);
-        const struct source *part = dataset_source(dataset_with(stream->dataset->dataset, task->sample.candidate));
+        const struct feed *feed = task->batch->feed;
+        const struct source *source = dataset_source(feed->dataset->dataset);
+        const struct source *part = dataset_source(dataset_with(feed->dataset->dataset, task->sample.candidate));
         struct source_read spans[DLP_TENSORS_MAX];
         uint32_t n_fields = program_n_fields(task->program), n_stored = 0;
         bool is_gathered = false, is_long = false;
@@ -205,7 +205,7 @@ static void span_fields(struct task *task, struct source_read *ret_span) {
 
 /* A part of a shard: whole blocks of a file that all samples of the dataset share. */
 static int locate_part(struct planner *planner, struct task *task, const struct source_read *span) {
-        struct dataset *owner = dataset_with(task->batch->stream->dataset->dataset, task->sample.candidate);
+        struct dataset *owner = dataset_with(task->batch->feed->dataset->dataset, task->sample.candidate);
         struct read_request *request = &task->request;
 
         request->path = span->first.shard;
@@ -215,7 +215,7 @@ static int locate_part(struct planner *planner, struct task *task, const struct 
         request->stamp = dataset_has_stamps(owner, &request->settled_ns) ? span->first.stamp : NULL;
         request->owner = owner;
         request->idx_file = span->first.idx_shard;
-        request->past_cache = task->batch->stream->past_cache;
+        request->past_cache = task->batch->feed->past_cache;
         return locate_buffer(planner, task, (request->length + READER_ALIGN - 1) / READER_ALIGN * READER_ALIGN,
                              &request->why);
 }
@@ -269,10 +269,9 @@ static int locate_file(struct planner *planner, struct task *task, const struct 
 
 /* Finds where the candidate's bytes lie, and memory for them. */
 static int locate_bytes(struct planner *planner, struct task *task) {
-        struct dataset *dataset = dataset_with(task->batch->stream->dataset->dataset, task->sample.candidate);
+        struct dataset *dataset = dataset_with(task->batch->feed->dataset->dataset, task->sample.candidate);
         struct read_request *request = &task->request;
-        const char *broken = source_broken(dataset_source(task->batch->stream->dataset->dataset),
-                                           task->sample.candidate);
+        const char *broken = source_broken(dataset_source(task->batch->feed->dataset->dataset), task->sample.candidate);
         struct source_read span;
 
         if (broken) {
@@ -282,8 +281,8 @@ static int locate_bytes(struct planner *planner, struct task *task) {
         }
         request->dir_fd = dataset_root_fd(dataset);
         request->may_leave = dataset_follows_links(dataset);
-        request->share = &task->batch->stream->job->reading;
-        request->may_hang = task->batch->stream->may_hang;
+        request->share = &task->batch->feed->job->reading;
+        request->may_hang = task->batch->feed->may_hang;
         span_fields(task, &span);
         if (task->n_reads == 0)
                 return LOCATE_KNOWN;
@@ -293,11 +292,11 @@ static int locate_bytes(struct planner *planner, struct task *task) {
 enum sample_state locate_sample(struct planner *planner, struct task *task) {
         int r;
 
-        task->program = programs_with(task->batch->stream->programs, task->sample.candidate);
+        task->program = programs_with(task->batch->feed->programs, task->sample.candidate);
         task->idx_field = 0;
         r = locate_bytes(planner, task);
         if (r == -EAGAIN) {
-                STAILQ_INSERT_TAIL(&task->batch->stream->large_waiting, task, entry);
+                STAILQ_INSERT_TAIL(&task->batch->feed->large_waiting, task, entry);
                 return SAMPLE_ELSEWHERE;
         }
         if (r == LOCATE_KNOWN)

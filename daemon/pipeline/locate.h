@@ -4,7 +4,7 @@
 #include "daemon/pipeline/planner.h"
 
 /* Finds where the candidate's bytes lie, and memory for them; if there is none now, it waits for a buffer of its
- * stream. An error is passed to the worker like that of a read. Planner only. */
+ * feed. An error is passed to the worker like that of a read. Planner only. */
 enum sample_state locate_sample(struct planner *planner, struct task *task);
 
 /* It is made again from its bytes. Planner only. */

@@ -24,7 +24,7 @@
 #define SPARE_TASKS      3u            /* for each of n_tasks: three jobs may hang while others read on */
 #define FREED_WAIT_NS    8000000000ull /* for memory that is being given back; background_stop() waits for longer */
 #define HELD_WAIT_NS     1000000000ull /* for memory that a client which has left still holds: it may hold it for ever */
-#define TOUCH_NAPS_MAX   100           /* naps of a millisecond: the longest wait for a stream's first batch */
+#define TOUCH_NAPS_MAX   100           /* naps of a millisecond: the longest wait for a feed's first batch */
 #define TOUCH_NICE       10            /* of the touching thread: on Linux, nice(2) applies to a thread */
 #define SCRATCH_POOL_MAX (1ull << 30)  /* bytes; the most that the largest pictures may take by default */
 #define READER_THREADS   8u            /* of the fallback: a disk needs about this many waiting readers */
@@ -53,7 +53,7 @@ struct pipeline {
         uint64_t buffers_bytes, charged_bytes;
         uint64_t scratch_bytes;      /* of all workers together: their own scratch */
         uint64_t scratch_pool_bytes; /* in addition, for large pictures */
-        _Atomic uint32_t n_removing; /* removed streams whose memory has not been given back yet */
+        _Atomic uint32_t n_removing; /* removed feeds whose memory has not been given back yet */
         _Atomic uint32_t n_streams;
 };
 
@@ -71,7 +71,7 @@ static void on_order_ready(void *userdata) {
         planner_wake(&pipeline->planner);
 }
 
-/* The memory comes out of what the job has reserved in stream_new(). */
+/* The memory comes out of what the job has reserved in feed_new(). */
 static int on_order_reserve(void *userdata, void *payer, uint64_t bytes, const char *what, struct why *why) {
         return job_take_order(payer, bytes, why);
 }
@@ -107,16 +107,16 @@ static void on_stream_freed(void *userdata) {
         atomic_fetch_sub_explicit(&pipeline->n_streams, 1, memory_order_release);
 }
 
-static void on_stream_broken(void *userdata, struct stream *stream) {
+static void on_stream_broken(void *userdata, struct feed *feed) {
         struct pipeline *pipeline = userdata;
 
-        pipeline->options.broken(pipeline->options.userdata, stream);
+        pipeline->options.broken(pipeline->options.userdata, feed);
 }
 
-static void on_desk_filled(void *userdata, struct stream *stream) {
+static void on_desk_filled(void *userdata, struct feed *feed) {
         struct pipeline *pipeline = userdata;
 
-        pipeline->options.desk_filled(pipeline->options.userdata, stream);
+        pipeline->options.desk_filled(pipeline->options.userdata, feed);
 }
 
 static int make_tasks(struct pipeline *pipeline, struct why *why) {
@@ -379,10 +379,10 @@ static uint32_t count_coming(struct pipeline *pipeline, uint32_t *ret_n_held) {
         return n + sweeper_n_waiting();
 }
 
-int pipeline_make_stream(struct pipeline *pipeline, const struct stream_options *options, struct stream **ret_stream,
-                         struct why *why) {
+int pipeline_make_feed(struct pipeline *pipeline, const struct feed_options *options, struct feed **ret_stream,
+                       struct why *why) {
         const struct settings *settings = pipeline->options.settings;
-        struct stream_memory memory = {
+        struct feed_memory memory = {
                 .ready = &pipeline->ready,
                 .budget = options->budget ? options->budget : pipeline->options.budget,
                 .held = &pipeline->held,
@@ -401,7 +401,7 @@ int pipeline_make_stream(struct pipeline *pipeline, const struct stream_options 
         for (;;) {
                 uint32_t n_held, n_coming = count_coming(pipeline, &n_held);
 
-                r = stream_new(options, &memory, ret_stream, why);
+                r = feed_new(options, &memory, ret_stream, why);
                 if (r != -ENOMEM || !is_memory_coming(n_coming, n_held, began_ns, &removing_ns))
                         return r;
                 nap();
@@ -410,57 +410,57 @@ int pipeline_make_stream(struct pipeline *pipeline, const struct stream_options 
 
 /* The workers are busy with the first batch already, and clearing pages would take CPU time and memory bandwidth from
  * them. So this waits for that batch, but not for one that takes long. */
-static void wait_for_first_batch(const struct stream *stream) {
-        for (uint32_t n = 0; n < TOUCH_NAPS_MAX && ring_n_published(stream->ring) == 0 &&
-                             !atomic_load_explicit(&stream->removed, memory_order_relaxed);
+static void wait_for_first_batch(const struct feed *feed) {
+        for (uint32_t n = 0; n < TOUCH_NAPS_MAX && ring_n_published(feed->ring) == 0 &&
+                             !atomic_load_explicit(&feed->removed, memory_order_relaxed);
              n++)
                 nap();
 }
 
-void pipeline_touch_stream(struct pipeline *pipeline, struct stream *stream) {
-        wait_for_first_batch(stream);
+void pipeline_touch_stream(struct pipeline *pipeline, struct feed *feed) {
+        wait_for_first_batch(feed);
         setpriority(PRIO_PROCESS, 0, TOUCH_NICE); /* one thread, with a lower priority than the workers */
-        ring_touch_rest(stream->ring, 1);
-        pipeline_skip_touching(pipeline, stream);
+        ring_touch_rest(feed->ring, 1);
+        pipeline_skip_touching(pipeline, feed);
 }
 
-void pipeline_skip_touching(struct pipeline *pipeline, struct stream *stream) {
-        atomic_store_explicit(&stream->is_touched, true, memory_order_release);
-        planner_wake(&pipeline->planner); /* the removal of the stream may wait for this thread */
+void pipeline_skip_touching(struct pipeline *pipeline, struct feed *feed) {
+        atomic_store_explicit(&feed->is_touched, true, memory_order_release);
+        planner_wake(&pipeline->planner); /* the removal of the feed may wait for this thread */
 }
 
-void pipeline_add(struct pipeline *pipeline, struct stream *stream) {
+void pipeline_add(struct pipeline *pipeline, struct feed *feed) {
         atomic_fetch_add_explicit(&pipeline->n_streams, 1, memory_order_relaxed);
-        planner_command(&pipeline->planner, stream, STREAM_ADD);
+        planner_command(&pipeline->planner, feed, FEED_ADD);
 }
 
-uint64_t pipeline_seek(struct pipeline *pipeline, struct stream *stream, const struct cursor *cursor) {
-        return planner_seek(&pipeline->planner, stream, cursor);
+uint64_t pipeline_seek(struct pipeline *pipeline, struct feed *feed, const struct cursor *cursor) {
+        return planner_seek(&pipeline->planner, feed, cursor);
 }
 
 /* All are marked before the planner hears of the first one: it takes a rank that is not for one that has left. */
-void pipeline_replay(struct pipeline *pipeline, struct stream *const *streams, uint32_t n_streams, uint32_t n_batches) {
+void pipeline_replay(struct pipeline *pipeline, struct feed *const *feeds, uint32_t n_streams, uint32_t n_batches) {
         for (uint32_t i = 0; i < n_streams; i++)
-                atomic_store_explicit(&streams[i]->replay.n_asked, n_batches, memory_order_relaxed);
+                atomic_store_explicit(&feeds[i]->replay.n_asked, n_batches, memory_order_relaxed);
         for (uint32_t i = 0; i < n_streams; i++)
-                planner_command(&pipeline->planner, streams[i], STREAM_REPLAY);
+                planner_command(&pipeline->planner, feeds[i], FEED_REPLAY);
 }
 
-void pipeline_end_replay(struct pipeline *pipeline, struct stream *stream) {
-        planner_command(&pipeline->planner, stream, STREAM_REPLAY_END);
+void pipeline_end_replay(struct pipeline *pipeline, struct feed *feed) {
+        planner_command(&pipeline->planner, feed, FEED_REPLAY_END);
 }
 
-void pipeline_drain(struct pipeline *pipeline, struct stream *stream) {
-        planner_command(&pipeline->planner, stream, STREAM_DRAIN);
+void pipeline_drain(struct pipeline *pipeline, struct feed *feed) {
+        planner_command(&pipeline->planner, feed, FEED_DRAIN);
 }
 
-void pipeline_remove(struct pipeline *pipeline, struct stream *stream) {
+void pipeline_remove(struct pipeline *pipeline, struct feed *feed) {
         atomic_fetch_add_explicit(&pipeline->n_removing, 1, memory_order_relaxed);
-        atomic_store_explicit(&stream->removed, true, memory_order_relaxed);
-        if (stream->desk) /* afterwards: what it gives back must be dropped, and never be published without its function
-                           */
-                desk_close(stream->desk);
-        planner_command(&pipeline->planner, stream, STREAM_REMOVE);
+        atomic_store_explicit(&feed->removed, true, memory_order_relaxed);
+        if (feed->desk) /* afterwards: what it gives back must be dropped, and never be published without its function
+                         */
+                desk_close(feed->desk);
+        planner_command(&pipeline->planner, feed, FEED_REMOVE);
 }
 
 struct held_list *pipeline_held(struct pipeline *pipeline) {

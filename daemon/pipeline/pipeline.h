@@ -15,8 +15,8 @@
 #include "daemon/base/budget.h"
 #include "daemon/base/settings.h"
 #include "daemon/pipeline/counters.h"
+#include "daemon/pipeline/feed_make.h"
 #include "daemon/pipeline/pool.h"
-#include "daemon/pipeline/stream_make.h"
 
 struct pipeline;
 struct reader_report;
@@ -26,44 +26,43 @@ struct pipeline_options {
         struct cells *cells;             /* all processes of the daemon, also those of others; NULL: there are none */
         struct budget *budget;
         void (*broken)(void *userdata,
-                       struct stream *stream); /* planner thread: the stream's client wrote an impossible value */
-        void (*desk_filled)(void *userdata,
-                            struct stream *stream); /* any thread: samples wait at its desk for processes
-                                                     * that have room; the stream may be gone by then */
+                       struct feed *feed); /* planner thread: the feed's client wrote an impossible value */
+        void (*desk_filled)(void *userdata, struct feed *feed); /* any thread: samples wait at its desk for processes
+                                                                 * that have room; the feed may be gone by then */
         void *userdata;
 };
 
 /* Starts all threads. -ENOMEM with the numbers if buffers and scratch alone exceed the budget. */
 int pipeline_start(const struct pipeline_options *options, struct pipeline **ret_pipeline, struct why *why);
 
-/* All streams must have been removed; waits until the last sample under way is back. Returns 0, or -ETIMEDOUT if a read
+/* All feeds must have been removed; waits until the last sample under way is back. Returns 0, or -ETIMEDOUT if a read
  * hangs in the kernel (a dead network mount): then threads and memory must be left as they are, and the process ends.
  */
 int pipeline_stop(struct pipeline *pipeline);
 
-/* Makes a stream; blocks while its memory is touched, so not on the main thread. If memory is short while removed
- * streams are still being freed, waits up to a second for them. Ownership as in stream_new(). */
-int pipeline_make_stream(struct pipeline *pipeline, const struct stream_options *options, struct stream **ret_stream,
-                         struct why *why);
+/* Makes a feed; blocks while its memory is touched, so not on the main thread. If memory is short while removed
+ * feeds are still being freed, waits up to a second for them. Ownership as in feed_new(). */
+int pipeline_make_feed(struct pipeline *pipeline, const struct feed_options *options, struct feed **ret_stream,
+                       struct why *why);
 
 /* Touches the pages of the ring that pipeline_make_stream() left out, after the first batch has been published or is
- * late; blocks. Call it once, between add and remove, not on the main thread. The stream is not freed before this
+ * late; blocks. Call it once, between add and remove, not on the main thread. The feed is not freed before this
  * returns. */
-void pipeline_touch_stream(struct pipeline *pipeline, struct stream *stream);
+void pipeline_touch_stream(struct pipeline *pipeline, struct feed *feed);
 void pipeline_skip_touching(struct pipeline *pipeline,
-                            struct stream *stream); /* instead of touching: pages come when they are written */
+                            struct feed *feed); /* instead of touching: pages come when they are written */
 
-/* Main thread. From add to remove the caller may use the stream's constant fields and its ring's counts; after remove
- * it must not touch it. A stream that was never added is freed with stream_free(). */
-void pipeline_add(struct pipeline *pipeline, struct stream *stream);
-uint64_t pipeline_seek(struct pipeline *pipeline, struct stream *stream, const struct cursor *cursor);
-/* Serves all ranks of a job some batches again, each of them n_batches (replay/replay.h). `streams` are all of its
- * ranks; the end, which may be asked for with any of them, is for all. How far that is: stream->replay. */
-void pipeline_replay(struct pipeline *pipeline, struct stream *const *streams, uint32_t n_streams, uint32_t n_batches);
-void pipeline_end_replay(struct pipeline *pipeline, struct stream *stream);
+/* Main thread. From add to remove the caller may use the feed's constant fields and its ring's counts; after remove
+ * it must not touch it. A feed that was never added is freed with feed_free(). */
+void pipeline_add(struct pipeline *pipeline, struct feed *feed);
+uint64_t pipeline_seek(struct pipeline *pipeline, struct feed *feed, const struct cursor *cursor);
+/* Serves all ranks of a job some batches again, each of them n_batches (replay/replay.h). `feeds` are all of its
+ * ranks; the end, which may be asked for with any of them, is for all. How far that is: feed->replay. */
+void pipeline_replay(struct pipeline *pipeline, struct feed *const *feeds, uint32_t n_streams, uint32_t n_batches);
+void pipeline_end_replay(struct pipeline *pipeline, struct feed *feed);
 void pipeline_drain(struct pipeline *pipeline,
-                    struct stream *stream); /* completes the batches that are begun, begins no more */
-void pipeline_remove(struct pipeline *pipeline, struct stream *stream);
+                    struct feed *feed); /* completes the batches that are begun, begins no more */
+void pipeline_remove(struct pipeline *pipeline, struct feed *feed);
 
 /* Memory that clients hold after they have left; the caller checks it now and then. */
 struct held_list *pipeline_held(struct pipeline *pipeline);

@@ -18,11 +18,11 @@
 #define ROWS_LOOKED_AT   3u /* of a task; each costs a system call for each piece, */
 #define PIECES_LOOKED_AT 8u /* of which this many are looked at */
 
-static bool are_mapped(const struct stream *stream, const struct program *program, const struct source *source) {
+static bool are_mapped(const struct feed *feed, const struct program *program, const struct source *source) {
         for (uint32_t i = 0; i < program_n_fields(program); i++) {
                 const struct codec *codec = program_codec(program, i);
 
-                if (stream->layout.fields[i].form.how != COLLATE_STACK || stream->layout.fields[i].varies)
+                if (feed->layout.fields[i].form.how != COLLATE_STACK || feed->layout.fields[i].varies)
                         return false;
                 if (program_after(program, i) || !codec_is_row(codec) ||
                     (codec_is_stored(codec) && !source_is_mapped(source, codec_field(codec))))
@@ -32,44 +32,44 @@ static bool are_mapped(const struct stream *stream, const struct program *progra
 }
 
 /* A part without samples has nothing that could be mapped, and nothing that would be read. */
-bool rows_are_mapped(const struct stream *stream) {
-        for (uint32_t k = 0; k < programs_n_parts(stream->programs); k++) {
-                const struct source *source = programs_source(stream->programs, k);
+bool rows_are_mapped(const struct feed *feed) {
+        for (uint32_t k = 0; k < programs_n_parts(feed->programs); k++) {
+                const struct source *source = programs_source(feed->programs, k);
 
-                if (source->n_samples > 0 && !are_mapped(stream, programs_part(stream->programs, k), source))
+                if (source->n_samples > 0 && !are_mapped(feed, programs_part(feed->programs, k), source))
                         return false;
         }
         return true;
 }
 
-uint32_t rows_at_once(struct stream *stream) {
+uint32_t rows_at_once(struct feed *feed) {
         uint32_t n_to_read;
 
-        if (!stream->has_rows)
+        if (!feed->has_rows)
                 return 1;
-        n_to_read = atomic_load_explicit(&stream->n_to_read, memory_order_relaxed);
+        n_to_read = atomic_load_explicit(&feed->n_to_read, memory_order_relaxed);
         if (n_to_read == 0)
-                return desk_has_samples(stream->desk) ? desk_run(stream->desk) : TASK_ROWS_MAX;
+                return desk_has_samples(feed->desk) ? desk_run(feed->desk) : TASK_ROWS_MAX;
         /* A worker may set it to READ_AFTER_MISS at the same time, and this store may undo that. The worker's next miss
          * sets it again. */
-        atomic_store_explicit(&stream->n_to_read, n_to_read - 1, memory_order_relaxed);
+        atomic_store_explicit(&feed->n_to_read, n_to_read - 1, memory_order_relaxed);
         return 1;
 }
 
-static const struct codec *pipeline_rows_codec_of(const struct stream *stream, uint32_t idx_field, uint64_t sample) {
-        return program_codec(programs_with(stream->programs, sample), idx_field);
+static const struct codec *pipeline_rows_codec_of(const struct feed *feed, uint32_t idx_field, uint64_t sample) {
+        return program_codec(programs_with(feed->programs, sample), idx_field);
 }
 
-static bool pipeline_rows_next_piece(const struct stream *stream, uint32_t idx_field, uint64_t sample,
+static bool pipeline_rows_next_piece(const struct feed *feed, uint32_t idx_field, uint64_t sample,
                                      struct source_piece *piece) {
-        return source_next_piece(dataset_source(stream->dataset->dataset), sample,
-                                 codec_field(pipeline_rows_codec_of(stream, idx_field, sample)), piece);
+        return source_next_piece(dataset_source(feed->dataset->dataset), sample,
+                                 codec_field(pipeline_rows_codec_of(feed, idx_field, sample)), piece);
 }
 
-static bool is_resident(const struct stream *stream, uint32_t idx_field, uint64_t sample) {
+static bool is_resident(const struct feed *feed, uint32_t idx_field, uint64_t sample) {
         struct source_piece piece = { 0 };
 
-        for (uint32_t i = 0; i < PIECES_LOOKED_AT && pipeline_rows_next_piece(stream, idx_field, sample, &piece); i++)
+        for (uint32_t i = 0; i < PIECES_LOOKED_AT && pipeline_rows_next_piece(feed, idx_field, sample, &piece); i++)
                 if (piece.bytes && !mapped_is_resident(piece.bytes, piece.n_bytes))
                         return false;
         return true;
@@ -77,14 +77,13 @@ static bool is_resident(const struct stream *stream, uint32_t idx_field, uint64_
 
 /* Checks only a few rows of the task: they stand for all. */
 static bool are_resident(const struct task *task) {
-        const struct stream *stream = task->batch->stream;
+        const struct feed *feed = task->batch->feed;
 
         for (uint32_t i = 0; i < ROWS_LOOKED_AT; i++) {
                 uint64_t sample = task->rows[i * (task->n_rows - 1) / (ROWS_LOOKED_AT - 1)].index;
 
-                for (uint32_t k = 0; k < stream->layout.n_fields; k++)
-                        if (codec_is_stored(pipeline_rows_codec_of(stream, k, sample)) &&
-                            !is_resident(stream, k, sample))
+                for (uint32_t k = 0; k < feed->layout.n_fields; k++)
+                        if (codec_is_stored(pipeline_rows_codec_of(feed, k, sample)) && !is_resident(feed, k, sample))
                                 return false;
         }
         return true;
@@ -100,7 +99,7 @@ static bool were_there_in(const struct program *program, const struct source *so
 
 /* In all parts of the dataset: a task has rows of several. */
 static bool were_there(const struct task *task) {
-        const struct programs *programs = task->batch->stream->programs;
+        const struct programs *programs = task->batch->feed->programs;
 
         for (uint32_t k = 0; k < programs_n_parts(programs); k++)
                 if (programs_source(programs, k)->n_samples > 0 &&
@@ -152,7 +151,7 @@ static void copy_pieces(struct found_pieces *found) {
 /* What a function is given lies in a place of its own if it delivers something of another form. */
 static uint8_t *pipeline_rows_place_of(const struct task *task, uint32_t idx_field, uint32_t idx_row) {
         const struct collating *collating = &task->batch->collating;
-        const struct field_layout *field = &task->batch->stream->layout.fields[idx_field];
+        const struct field_layout *field = &task->batch->feed->layout.fields[idx_field];
         uint32_t idx_sample = task->idx_sample + idx_row;
 
         if (field->form.input.n_bytes > 0)
@@ -162,13 +161,13 @@ static uint8_t *pipeline_rows_place_of(const struct task *task, uint32_t idx_fie
 
 static void pipeline_rows_find_field(const struct task *task, uint32_t idx_row, uint32_t idx_field,
                                      struct found_pieces *found) {
-        const struct stream *stream = task->batch->stream;
-        const struct codec *codec = pipeline_rows_codec_of(stream, idx_field, task->rows[idx_row].index);
+        const struct feed *feed = task->batch->feed;
+        const struct codec *codec = pipeline_rows_codec_of(feed, idx_field, task->rows[idx_row].index);
         uint8_t *row = pipeline_rows_place_of(task, idx_field, idx_row);
         struct source_piece piece = { 0 };
 
         while (found->idx_failed == UINT32_MAX &&
-               pipeline_rows_next_piece(stream, idx_field, task->rows[idx_row].index, &piece)) {
+               pipeline_rows_next_piece(feed, idx_field, task->rows[idx_row].index, &piece)) {
                 if (found->n == PIECES_AT_ONCE || !piece.bytes)
                         copy_pieces(found);
                 if (!piece.bytes && found->idx_failed == UINT32_MAX)
@@ -187,7 +186,7 @@ static void pipeline_rows_find_field(const struct task *task, uint32_t idx_row, 
 
 /* What is needed to find the pieces of a row is prefetched in two steps, since the second depends on the first. */
 static void prefetch_places(const struct task *task, uint32_t idx_row) {
-        const struct source *source = dataset_source(task->batch->stream->dataset->dataset);
+        const struct source *source = dataset_source(task->batch->feed->dataset->dataset);
 
         if (idx_row + ROWS_FAR < task->n_rows)
                 source_prefetch(source, task->rows[idx_row + ROWS_FAR].index, false);
@@ -196,17 +195,17 @@ static void prefetch_places(const struct task *task, uint32_t idx_row) {
 }
 
 static void pipeline_rows_settle(const struct task *task, uint32_t n_rows) {
-        const struct stream *stream = task->batch->stream;
+        const struct feed *feed = task->batch->feed;
 
-        for (uint32_t i = 0; i < stream->layout.n_fields; i++) {
+        for (uint32_t i = 0; i < feed->layout.n_fields; i++) {
                 for (uint32_t k = 0; k < n_rows; k++) {
-                        const struct codec *codec = pipeline_rows_codec_of(stream, i, task->rows[k].index);
+                        const struct codec *codec = pipeline_rows_codec_of(feed, i, task->rows[k].index);
                         uint8_t *row = pipeline_rows_place_of(task, i, k);
 
                         if (codec_is_stored(codec))
                                 codec_settle_row(codec, row);
                         else
-                                source_value(dataset_source(stream->dataset->dataset), task->rows[k].index,
+                                source_value(dataset_source(feed->dataset->dataset), task->rows[k].index,
                                              codec_field(codec), row);
                 }
         }
@@ -214,7 +213,7 @@ static void pipeline_rows_settle(const struct task *task, uint32_t n_rows) {
 
 /* Copies rows until one has to be read. Returns how many are complete. */
 static uint32_t pipeline_rows_copy_rows(const struct task *task) {
-        const struct stream *stream = task->batch->stream;
+        const struct feed *feed = task->batch->feed;
         struct found_pieces found;
         uint32_t n;
 
@@ -222,8 +221,8 @@ static uint32_t pipeline_rows_copy_rows(const struct task *task) {
         found.idx_failed = UINT32_MAX;
         for (uint32_t i = 0; i < task->n_rows && found.idx_failed == UINT32_MAX; i++) {
                 prefetch_places(task, i);
-                for (uint32_t k = 0; k < stream->layout.n_fields; k++)
-                        if (codec_is_stored(pipeline_rows_codec_of(stream, k, task->rows[i].index)))
+                for (uint32_t k = 0; k < feed->layout.n_fields; k++)
+                        if (codec_is_stored(pipeline_rows_codec_of(feed, k, task->rows[i].index)))
                                 pipeline_rows_find_field(task, i, k, &found);
         }
         copy_pieces(&found);
@@ -248,12 +247,12 @@ static uint32_t rows_serve(struct worker *worker, struct task *task) {
         struct tally *tally = worker_tally(worker, task->batch);
         struct tally_counts took;
         struct batch *batch = task->batch;
-        bool has_functions = desk_has_samples(batch->stream->desk), is_fine = are_resident(task);
+        bool has_functions = desk_has_samples(batch->feed->desk), is_fine = are_resident(task);
         uint32_t n = is_fine ? pipeline_rows_copy_rows(task) : 0;
 
         is_fine = is_fine && were_there(task);
         if (!is_fine) {
-                atomic_store_explicit(&batch->stream->n_to_read, READ_AFTER_MISS, memory_order_relaxed);
+                atomic_store_explicit(&batch->feed->n_to_read, READ_AFTER_MISS, memory_order_relaxed);
                 n = 0;
         }
         if (has_functions && n < task->n_rows)
@@ -288,7 +287,7 @@ enum sample_state rows_copy(struct worker *worker, struct task *task) {
         uint32_t n = rows_serve(worker, task);
 
         if (n == task->n_rows)
-                return desk_has_samples(task->batch->stream->desk) ? SAMPLE_RUN : SAMPLE_END;
+                return desk_has_samples(task->batch->feed->desk) ? SAMPLE_RUN : SAMPLE_END;
         end_some(worker, task, n);
         return SAMPLE_LOCATE;
 }

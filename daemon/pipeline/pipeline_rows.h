@@ -1,6 +1,6 @@
 /* pipeline/pipeline_rows.h: samples that are only copied, many of them a task.
  *
- * Where all fields of a stream are rows of mapped arrays, or known without reading, a sample costs a copy, and a task
+ * Where all fields of a feed are rows of mapped arrays, or known without reading, a sample costs a copy, and a task
  * and a read for each would cost several times that. So a task takes up to TASK_ROWS_MAX samples of a batch, which one
  * worker copies straight from the mapping to their places.
  *
@@ -17,10 +17,10 @@
 #include "daemon/pipeline/worker.h"
 
 /* Can its samples be copied so? Once it has its program and dataset. */
-bool rows_are_mapped(const struct stream *stream);
+bool rows_are_mapped(const struct feed *feed);
 
-/* Planner: how many samples a task of this stream may take now. 1: to be read. */
-uint32_t rows_at_once(struct stream *stream);
+/* Planner: how many samples a task of this feed may take now. 1: to be read. */
+uint32_t rows_at_once(struct feed *feed);
 
 /* Worker: copies the task's samples. */
 enum sample_state rows_copy(struct worker *worker, struct task *task);

@@ -16,28 +16,28 @@ void planner_wake(struct planner *planner) {
                 return; /* cannot happen before 2^64 wake-ups */
 }
 
-static void command_locked(struct planner *planner, struct stream *stream, enum stream_command command) {
-        if (stream->commands == 0)
-                TAILQ_INSERT_TAIL(&planner->commands, stream, commanded);
-        stream->commands |= command;
+static void command_locked(struct planner *planner, struct feed *feed, enum feed_command command) {
+        if (feed->commands == 0)
+                TAILQ_INSERT_TAIL(&planner->commands, feed, commanded);
+        feed->commands |= command;
 }
 
-void planner_command(struct planner *planner, struct stream *stream, enum stream_command command) {
+void planner_command(struct planner *planner, struct feed *feed, enum feed_command command) {
         pthread_mutex_lock(&planner->lock);
-        command_locked(planner, stream, command);
+        command_locked(planner, feed, command);
         pthread_mutex_unlock(&planner->lock);
         planner_wake(planner);
 }
 
-uint64_t planner_seek(struct planner *planner, struct stream *stream, const struct cursor *cursor) {
+uint64_t planner_seek(struct planner *planner, struct feed *feed, const struct cursor *cursor) {
         uint64_t number;
 
         pthread_mutex_lock(&planner->lock);
-        number = atomic_fetch_add_explicit(&stream->number, 1, memory_order_relaxed) + 1;
-        stream->sought = *cursor;
+        number = atomic_fetch_add_explicit(&feed->number, 1, memory_order_relaxed) + 1;
+        feed->sought = *cursor;
         /* The number and the command are set together under the lock. Otherwise the planner, still busy with the seek
          * before, could begin a batch under the new number, and this command would then abandon it. */
-        command_locked(planner, stream, STREAM_SEEK);
+        command_locked(planner, feed, FEED_SEEK);
         pthread_mutex_unlock(&planner->lock);
         planner_wake(planner);
         return number;
@@ -64,8 +64,8 @@ void planner_retry(struct planner *planner, struct task *task) {
         planner_wake(planner);
 }
 
-void planner_forget_files(struct planner *planner, struct stream *stream) {
-        struct dataset *dataset = stream->dataset->dataset;
+void planner_forget_files(struct planner *planner, struct feed *feed) {
+        struct dataset *dataset = feed->dataset->dataset;
 
         for (uint32_t k = 0; k < dataset_n_parts(dataset); k++)
                 reader_forget(planner->options.reader, dataset_part(dataset, k));
@@ -73,27 +73,27 @@ void planner_forget_files(struct planner *planner, struct stream *stream) {
 
 /* ---- tasks -------------------------------------------------------------------------------------------------- */
 
-struct task *planner_take_task(struct planner *planner, struct stream *stream) {
+struct task *planner_take_task(struct planner *planner, struct feed *feed) {
         struct task *task = STAILQ_FIRST(&planner->free_tasks);
 
         assert(task); /* shares_may_take() is false without a free task */
         STAILQ_REMOVE_HEAD(&planner->free_tasks, entry);
-        stream->n_tasks++;
-        shares_take(&planner->shares, &stream->job->tasks);
+        feed->n_tasks++;
+        shares_take(&planner->shares, &feed->job->tasks);
         return task;
 }
 
 enum sample_state planner_retire(struct planner *planner, struct task *task) {
-        struct stream *stream = task->batch->stream;
+        struct feed *feed = task->batch->feed;
 
         free(task->trouble);
         task->trouble = NULL;
         task_trim(task);
-        shares_give(&planner->shares, &stream->job->tasks, task->is_stuck);
+        shares_give(&planner->shares, &feed->job->tasks, task->is_stuck);
         task->is_stuck = false;
         task->batch = NULL;
         STAILQ_INSERT_HEAD(&planner->free_tasks, task, entry); /* used next: its buffer is still in the caches */
-        stream->n_tasks--;
+        feed->n_tasks--;
         return SAMPLE_ELSEWHERE;
 }
 
@@ -114,7 +114,7 @@ enum sample_state planner_rest(struct planner *planner, struct task *task) {
 }
 
 enum sample_state planner_park(struct planner *planner, struct task *task) {
-        struct stream *stream = task->batch->stream;
+        struct feed *feed = task->batch->feed;
         struct trouble *trouble = task->trouble;
 
         trouble->batch = task->batch;
@@ -122,7 +122,7 @@ enum sample_state planner_park(struct planner *planner, struct task *task) {
         trouble->sample = task->sample;
         trouble->remakes = task->remakes;
         trouble->n_batch_tries = task->n_batch_tries;
-        TAILQ_INSERT_TAIL(&stream->parked, trouble, entry);
+        TAILQ_INSERT_TAIL(&feed->parked, trouble, entry);
         planner->n_parked++;
         task->trouble = NULL;
         task->remakes = false;

@@ -10,11 +10,11 @@
 #include "daemon/base/thread.h"
 #include "daemon/pipeline/batch.h"
 #include "daemon/pipeline/failure/park.h"
+#include "daemon/pipeline/feed_make.h"
 #include "daemon/pipeline/memory/page_cache.h"
 #include "daemon/pipeline/replay/replay.h"
 #include "daemon/pipeline/sample_states.h"
 #include "daemon/pipeline/schedule.h"
-#include "daemon/pipeline/stream_make.h"
 #include "daemon/pipeline/waits.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
@@ -24,103 +24,102 @@
 #define LOOK_NS         250000000ull  /* between two checks for stuck reads */
 #define MAKING_GUESS_NS 100000000ull  /* used until a batch has been made */
 
-static void stream_destroy(struct planner *planner, struct stream *stream) {
-        TAILQ_REMOVE(&planner->streams, stream, entry);
-        /* Other streams of this dataset open the files again, which takes a few microseconds and needs no reference
+static void feed_destroy(struct planner *planner, struct feed *feed) {
+        TAILQ_REMOVE(&planner->feeds, feed, entry);
+        /* Other feeds of this dataset open the files again, which takes a few microseconds and needs no reference
          * count. This must come before the dataset is freed: another one could be allocated at its address. */
-        planner_forget_files(planner, stream);
-        stream_free(stream);
+        planner_forget_files(planner, feed);
+        feed_free(feed);
         planner->options.freed(planner->options.userdata);
 }
 
-/* A removed stream is freed when the last of its samples is back and no thread works on its memory. */
+/* A removed feed is freed when the last of its samples is back and no thread works on its memory. */
 static void planner_bury(struct planner *planner) {
-        struct stream *stream, *next;
+        struct feed *feed, *next;
 
-        TAILQ_FOREACH_SAFE(stream, &planner->streams, entry, next)
-                if (stream->is_removed && stream->n_tasks == 0 && TAILQ_EMPTY(&stream->parked) &&
-                    atomic_load_explicit(&stream->is_touched, memory_order_acquire))
-                        stream_destroy(planner, stream);
+        TAILQ_FOREACH_SAFE(feed, &planner->feeds, entry, next)
+                if (feed->is_removed && feed->n_tasks == 0 && TAILQ_EMPTY(&feed->parked) &&
+                    atomic_load_explicit(&feed->is_touched, memory_order_acquire))
+                        feed_destroy(planner, feed);
 }
 
-/* Decided once for each stream: the dataset is compared with the memory that is free at that time. */
-static void stream_choose_cache(struct planner *planner, struct stream *stream) {
-        const struct source *index = dataset_source(stream->dataset->dataset);
+/* Decided once for each feed: the dataset is compared with the memory that is free at that time. */
+static void feed_choose_cache(struct planner *planner, struct feed *feed) {
+        const struct source *index = dataset_source(feed->dataset->dataset);
         struct why why;
 
         if (index->n_shards == 0)
                 return;
-        stream->past_cache = page_cache_is_bypassed(planner->options.settings->page_cache, index->total_bytes,
-                                                    memory_available(), &why);
-        if (stream->rank == 0)
-                log_user_info(stream->job->uid, "reader", "dataset %s is read %s the page cache: %s job=%s",
-                              stream->dataset->name, stream->past_cache ? "past" : "through", why.text,
-                              stream->job->name);
+        feed->past_cache = page_cache_is_bypassed(planner->options.settings->page_cache, index->total_bytes,
+                                                  memory_available(), &why);
+        if (feed->rank == 0)
+                log_user_info(feed->job->uid, "reader", "dataset %s is read %s the page cache: %s job=%s",
+                              feed->dataset->name, feed->past_cache ? "past" : "through", why.text, feed->job->name);
 }
 
-static void stream_apply(struct planner *planner, struct stream *stream, uint32_t commands, uint64_t number,
-                         const struct cursor *sought) {
-        struct epoll_event event = { .events = EPOLLIN | EPOLLET, .data.ptr = stream };
+static void feed_apply(struct planner *planner, struct feed *feed, uint32_t commands, uint64_t number,
+                       const struct cursor *sought) {
+        struct epoll_event event = { .events = EPOLLIN | EPOLLET, .data.ptr = feed };
 
-        if (commands & STREAM_ADD) {
-                stream_choose_cache(planner, stream);
-                TAILQ_INSERT_TAIL(&planner->streams, stream, entry);
+        if (commands & FEED_ADD) {
+                feed_choose_cache(planner, feed);
+                TAILQ_INSERT_TAIL(&planner->feeds, feed, entry);
                 /* Without this event a full ring would never be checked again: better no job than one that hangs. */
-                if (epoll_ctl(planner->epoll_fd, EPOLL_CTL_ADD, stream->release_fd, &event) < 0)
-                        job_fail(stream->job, EBADMSG,
+                if (epoll_ctl(planner->epoll_fd, EPOLL_CTL_ADD, feed->release_fd, &event) < 0)
+                        job_fail(feed->job, EBADMSG,
                                  "the daemon cannot watch another ring (out of memory, or fs.epoll limits)");
         }
-        if (commands & STREAM_REPLAY)
-                replay_begin(stream);
-        if (commands & STREAM_REPLAY_END)
-                replay_end(&planner->streams, stream, REPLAY_ASKED);
-        if (commands & STREAM_SEEK) {
-                replay_end(&planner->streams, stream, REPLAY_LEFT);
-                if (stream->batch) {
-                        batch_abandon(stream->batch, stream->idx_sample, planner->options.counters);
-                        stream->batch = NULL;
+        if (commands & FEED_REPLAY)
+                replay_begin(feed);
+        if (commands & FEED_REPLAY_END)
+                replay_end(&planner->feeds, feed, REPLAY_ASKED);
+        if (commands & FEED_SEEK) {
+                replay_end(&planner->feeds, feed, REPLAY_LEFT);
+                if (feed->batch) {
+                        batch_abandon(feed->batch, feed->idx_sample, planner->options.counters);
+                        feed->batch = NULL;
                 }
-                stream->planned_number = number;
-                stream->idx_sample = 0;
-                stream_go_to(stream, sought);
-                if (stream->drains)
-                        stream_end(stream);
+                feed->planned_number = number;
+                feed->idx_sample = 0;
+                feed_go_to(feed, sought);
+                if (feed->drains)
+                        feed_end(feed);
         }
-        if (commands & STREAM_DRAIN) {
-                stream->drains = true;
-                if (!stream->batch)
-                        stream_end(stream);
+        if (commands & FEED_DRAIN) {
+                feed->drains = true;
+                if (!feed->batch)
+                        feed_end(feed);
         }
-        if (commands & STREAM_REMOVE) {
-                epoll_ctl(planner->epoll_fd, EPOLL_CTL_DEL, stream->release_fd, NULL);
-                stream_end(stream);
-                stream->is_removed = true;
-                replay_end(&planner->streams, stream, REPLAY_LEFT);
-                stream->batch = NULL; /* never published: its client has left */
+        if (commands & FEED_REMOVE) {
+                epoll_ctl(planner->epoll_fd, EPOLL_CTL_DEL, feed->release_fd, NULL);
+                feed_end(feed);
+                feed->is_removed = true;
+                replay_end(&planner->feeds, feed, REPLAY_LEFT);
+                feed->batch = NULL; /* never published: its client has left */
         }
 }
 
 /* Commands are copied under the lock and applied without it, because workers need the lock to return tasks. */
 static void planner_obey(struct planner *planner) {
         for (;;) {
-                struct stream *stream;
+                struct feed *feed;
                 uint32_t commands;
                 struct cursor sought;
                 uint64_t number;
 
                 pthread_mutex_lock(&planner->lock);
-                stream = TAILQ_FIRST(&planner->commands);
-                if (!stream) {
+                feed = TAILQ_FIRST(&planner->commands);
+                if (!feed) {
                         pthread_mutex_unlock(&planner->lock);
                         return;
                 }
-                TAILQ_REMOVE(&planner->commands, stream, commanded);
-                commands = stream->commands;
-                stream->commands = 0;
-                number = atomic_load_explicit(&stream->number, memory_order_relaxed);
-                sought = stream->sought;
+                TAILQ_REMOVE(&planner->commands, feed, commanded);
+                commands = feed->commands;
+                feed->commands = 0;
+                number = atomic_load_explicit(&feed->number, memory_order_relaxed);
+                sought = feed->sought;
                 pthread_mutex_unlock(&planner->lock);
-                stream_apply(planner, stream, commands, number, &sought);
+                feed_apply(planner, feed, commands, number, &sought);
         }
 }
 
@@ -168,7 +167,7 @@ static void planner_look_for_stuck(struct planner *planner) {
                 if (is_stuck == task->is_stuck)
                         continue;
                 task->is_stuck = is_stuck;
-                shares_set_stuck(&planner->shares, &task->batch->stream->job->tasks, is_stuck);
+                shares_set_stuck(&planner->shares, &task->batch->feed->job->tasks, is_stuck);
         }
 }
 
@@ -179,11 +178,11 @@ static int ms_until(uint64_t then_ns, uint64_t now_ns) {
 /* The same while no sample is under way. A client that was told why it waits is to learn that this is over, and a
  * thread that makes an order and could not be started is nobody's to announce. */
 static int idle_patience(const struct planner *planner, int look_ms) {
-        const struct stream *stream;
+        const struct feed *feed;
 
-        TAILQ_FOREACH(stream, &planner->streams, entry)
-                if (stream->told_ns != 0 || stream->stopped_by == DLP_WAIT_SAMPLES ||
-                    (stream->stopped_by == DLP_WAIT_ORDER && !stream->order))
+        TAILQ_FOREACH(feed, &planner->feeds, entry)
+                if (feed->told_ns != 0 || feed->stopped_by == DLP_WAIT_SAMPLES ||
+                    (feed->stopped_by == DLP_WAIT_ORDER && !feed->order))
                         return look_ms;
         return -1;
 }
@@ -204,28 +203,27 @@ static int planner_patience(const struct planner *planner) {
 
 /* More of any order may be known after a wake-up, and more memory. */
 static void planner_go_on_waiting(struct planner *planner) {
-        struct stream *stream;
+        struct feed *feed;
 
         planner_go_on(planner, &planner->retries);
         planner_go_on(planner, &planner->resting);
-        TAILQ_FOREACH(stream, &planner->streams, entry) {
-                if (stream->stopped_by == DLP_WAIT_ORDER || stream->stopped_by == DLP_WAIT_SAMPLES)
-                        stream->stopped_by = DLP_WAIT_NOTHING;
-                planner_go_on(planner, &stream->large_waiting);
+        TAILQ_FOREACH(feed, &planner->feeds, entry) {
+                if (feed->stopped_by == DLP_WAIT_ORDER || feed->stopped_by == DLP_WAIT_SAMPLES)
+                        feed->stopped_by = DLP_WAIT_NOTHING;
+                planner_go_on(planner, &feed->large_waiting);
         }
 }
 
-/* How many tasks must come back before the planner is woken? A quarter of the tasks of those streams that want more:
- * then one wake-up serves many samples, and no stream runs dry. One task is enough when a stream waits for its last
+/* How many tasks must come back before the planner is woken? A quarter of the tasks of those feeds that want more:
+ * then one wake-up serves many samples, and no feed runs dry. One task is enough when a feed waits for its last
  * task (to be removed) or for memory (for its order or a large file). Returns true if enough tasks are already back. */
 static bool planner_arm(struct planner *planner) {
         bool waiting = false;
-        struct stream *stream;
+        struct feed *feed;
         bool now;
 
-        TAILQ_FOREACH(stream, &planner->streams, entry)
-                waiting |= stream->is_removed || (!stream->order && !stream->is_ended) ||
-                           !STAILQ_EMPTY(&stream->large_waiting);
+        TAILQ_FOREACH(feed, &planner->feeds, entry)
+                waiting |= feed->is_removed || (!feed->order && !feed->is_ended) || !STAILQ_EMPTY(&feed->large_waiting);
 
         pthread_mutex_lock(&planner->lock);
         planner->wake_at = waiting ? 1 : planner->n_wake_for;
@@ -253,7 +251,7 @@ static void *planner_main(void *userdata) {
                 park_go_on(planner);
                 planner_bury(planner);
                 planner_go_on_waiting(planner);
-                replay_look(&planner->streams, &planner->n_replays);
+                replay_look(&planner->feeds, &planner->n_replays);
                 schedule_plan(planner);
                 if (planner_arm(planner))
                         continue;
@@ -265,10 +263,10 @@ static void *planner_main(void *userdata) {
                 if (trace_is_on())
                         trace_open(&OF_NOBODY, DLP_TRACE_TURN);
                 for (int i = 0; i < n; i++) {
-                        struct stream *stream = events[i].data.ptr;
+                        struct feed *feed = events[i].data.ptr;
 
-                        if (stream && stream->stopped_by == DLP_WAIT_SLOT)
-                                stream->stopped_by = DLP_WAIT_NOTHING;
+                        if (feed && feed->stopped_by == DLP_WAIT_SLOT)
+                                feed->stopped_by = DLP_WAIT_NOTHING;
                 }
         }
         planner_collect(planner);
@@ -290,7 +288,7 @@ int planner_start(struct planner *planner, const struct planner_options *options
         STAILQ_INIT(&planner->resting);
         STAILQ_INIT(&planner->returned);
         STAILQ_INIT(&planner->again);
-        TAILQ_INIT(&planner->streams);
+        TAILQ_INIT(&planner->feeds);
         TAILQ_INIT(&planner->commands);
         pthread_mutex_init(&planner->lock, NULL);
         for (uint32_t i = 0; i < options->n_tasks; i++)

@@ -10,5 +10,5 @@
 
 int planner_start(struct planner *planner, const struct planner_options *options);
 
-/* All streams must have been removed; tasks may still be under way. Joins the thread. */
+/* All feeds must have been removed; tasks may still be under way. Joins the thread. */
 void planner_stop(struct planner *planner);

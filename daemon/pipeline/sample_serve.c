@@ -146,7 +146,7 @@ static void stop_rendering(struct worker *worker, uint64_t begin_ns, bool is_pai
 
 static void end_rendering(struct worker *worker, struct task *task, uint64_t begin_ns, bool has_failed) {
         struct stage_clock *clock = codec_tools_clock(worker->tools);
-        bool is_isolated = task->batch->stream->isolated != NULL;
+        bool is_isolated = task->batch->feed->isolated != NULL;
 
         serve_count_decoded(worker, task->batch);
         worker_settle(worker, task);
@@ -191,7 +191,7 @@ enum sample_state sample_render(struct worker *worker, struct task *task) {
                 task->idx_read++;
                 return SAMPLE_LOCATE;
         }
-        return desk_has_samples(task->batch->stream->desk) ? SAMPLE_FUNCTION : SAMPLE_SERVED;
+        return desk_has_samples(task->batch->feed->desk) ? SAMPLE_FUNCTION : SAMPLE_SERVED;
 }
 
 /* If it was made again for a function that gets the whole batch, all is known already, unless it has a substitute now.
@@ -231,7 +231,7 @@ enum sample_state sample_end(struct worker *worker, struct task *task) {
                 return whole_next(task);
         if (batch_samples_are_last(batch, n, worker->counters))
                 return SAMPLE_GATHER;
-        if (atomic_load_explicit(&batch->stream->job->failed, memory_order_relaxed))
+        if (atomic_load_explicit(&batch->feed->job->failed, memory_order_relaxed))
                 planner_wake(worker->planner); /* so that the other ranks of the job learn of it */
         task->idx_row += n - 1;
         return task_next_row(task) ? SAMPLE_LOCATE : SAMPLE_FREE;

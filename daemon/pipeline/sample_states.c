@@ -120,15 +120,15 @@ void states_arrived(struct task *task, struct fair_queue *ready) {
                 follow(task, SAMPLE_OPEN);
         task->arrived_ns = clock_now_ns();
         atomic_store_explicit(&task->reading_ns, 0, memory_order_relaxed);
-        fair_queue_push(ready, &task->batch->stream->job->share, &task->ready);
+        fair_queue_push(ready, &task->batch->feed->job->share, &task->ready);
 }
 
-/* The stream may be gone after it is on the desk, if its rank has left: see desk_filled. */
+/* The feed may be gone after it is on the desk, if its rank has left: see desk_filled. */
 static void lay_on_desk(const struct planner_options *options, struct task *task) {
-        struct stream *stream = task->batch->stream;
+        struct feed *feed = task->batch->feed;
 
-        if (desk_put(stream->desk, task))
-                options->desk_filled(options->userdata, stream);
+        if (desk_put(feed->desk, task))
+                options->desk_filled(options->userdata, feed);
 }
 
 void states_work(struct worker *worker, struct task *task) {

@@ -32,7 +32,7 @@ void task_go_to_row(struct task *task, uint32_t idx_row) {
         const struct batch_sample sample = task_row_sample(&task->rows[idx_row]);
 
         task_begin(task, task->batch, task->idx_sample + idx_row - task->idx_row, &sample);
-        task->program = programs_with(task->batch->stream->programs, sample.candidate);
+        task->program = programs_with(task->batch->feed->programs, sample.candidate);
         task->idx_row = idx_row;
         task->is_copied = false;
         task->own.n_tries = task->own.idx_blamed == idx_row;
@@ -59,7 +59,7 @@ uint64_t task_reading_ns(const struct task *task, uint64_t now_ns) {
 }
 
 uint64_t task_seed_at(const struct task *task, uint64_t position, uint32_t view) {
-        const struct job *job = task->batch->stream->job;
+        const struct job *job = task->batch->feed->job;
         uint64_t seed = dlp_philox_seed(job->terms.seed, job->terms.draws + view);
 
         return job->terms.repeats ? dlp_philox_seed(seed, 1 + position) : seed;
@@ -71,7 +71,7 @@ uint64_t task_seed(const struct task *task, uint32_t view) {
 
 void task_trim(struct task *task) {
         if (task->large)
-                large_buffers_put(&task->batch->stream->large, task->large);
+                large_buffers_put(&task->batch->feed->large, task->large);
         task->large = NULL;
 }
 
@@ -96,9 +96,9 @@ static struct codec_plan_boxes plan_boxes_of(const struct task *task, uint32_t i
 
 /* A whole file may have become longer than the index says: then the field is all of it. */
 struct codec_input task_input(struct task *task, uint32_t idx_field) {
-        const struct stream *stream = task->batch->stream;
+        const struct feed *feed = task->batch->feed;
         const struct field_bytes *field = &task->fields[idx_field];
-        const struct field_layout *layout = &stream->layout.fields[idx_field];
+        const struct field_layout *layout = &feed->layout.fields[idx_field];
         const struct codec *codec = program_codec(task->program, idx_field);
         uint32_t lead = codec_lead(codec);
         bool is_elsewhere = layout->form.input.n_bytes > 0; /* a function makes the field of it */
@@ -108,7 +108,7 @@ struct codec_input task_input(struct task *task, uint32_t idx_field) {
         return (struct codec_input){
                 .bytes = task->request.buffer + field->offset - n_head,
                 .n_bytes = n_head > 0 ? n_head + task->request.n_bytes : bytes_of_field(task, idx_field),
-                .source = dataset_source(stream->dataset->dataset),
+                .source = dataset_source(feed->dataset->dataset),
                 .sample = task->sample.candidate,
                 .lead_width = lead == CODEC_NONE ? 0 : task->sizes[lead].width,
                 .lead_height = lead == CODEC_NONE ? 0 : task->sizes[lead].height,
@@ -118,8 +118,7 @@ struct codec_input task_input(struct task *task, uint32_t idx_field) {
                 .row_stride = is_elsewhere ? 0 : padding_row_stride(layout),
                 .plane_stride = is_elsewhere ? 0 : padding_plane_stride(layout),
                 .plan_boxes = plan_boxes_of(task, idx_field),
-                .part = n_head > 0
-                                ? (struct codec_part){ 0 }
-                                : codec_part(codec, dataset_source(stream->dataset->dataset), task->sample.candidate),
+                .part = n_head > 0 ? (struct codec_part){ 0 }
+                                   : codec_part(codec, dataset_source(feed->dataset->dataset), task->sample.candidate),
         };
 }

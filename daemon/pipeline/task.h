@@ -15,8 +15,8 @@
 #include "daemon/base/fair_queue.h"
 #include "daemon/base/queue.h"
 #include "daemon/io/reader.h"
+#include "daemon/pipeline/feed.h"
 #include "daemon/pipeline/memory/large_buffers.h"
-#include "daemon/pipeline/stream.h"
 
 #define TASK_BUFFER_BYTES (256u << 10) /* registered with the kernel; an ImageNet photo is 110 KiB */
 
@@ -77,7 +77,7 @@ static inline struct batch_sample task_row_sample(const struct task_row *row) {
         return (struct batch_sample){ .position = row->position, .index = row->index, .candidate = row->index };
 }
 
-/* What has become of a sample that was laid on its stream's desk (pipeline/desk/desk.h). */
+/* What has become of a sample that was laid on its feed's desk (pipeline/desk/desk.h). */
 enum own_state {
         OWN_NONE,   /* it has not been there */
         OWN_DONE,   /* the trainer's functions have been applied; or its rank has left */
@@ -122,7 +122,7 @@ struct task {
         uint8_t *own_buffer; /* TASK_BUFFER_BYTES, registered as buffer `idx` if that many are registered */
         uint32_t idx;
         struct large_buffer *large;                 /* for a larger file; NULL: it fits */
-        struct field_bytes fields[DLP_TENSORS_MAX]; /* of what is read: where each field of its stream's program lies */
+        struct field_bytes fields[DLP_TENSORS_MAX]; /* of what is read: where each field of its feed's program lies */
         uint32_t n_reads;  /* of the sample: one for each file that has fields of it. 0: nothing has to be read */
         uint32_t idx_read; /* the one under way; the fields of earlier ones are served */
         struct source_piece piece; /* of a gathered field: what the read under way brings */

@@ -1,7 +1,7 @@
 /* pipeline/waits.h: why a rank waits, and that it is told.
  *
  * One reason at a time (proto/wait_reason.h), since when, and a detail. What stops the planner is noted where that
- * happens, in stream->stopped_by. Reads and functions that do not come back are noticed by a look at all tasks, four
+ * happens, in feed->stopped_by. Reads and functions that do not come back are noticed by a look at all tasks, four
  * times a second. waits_tell() finds the gravest of them in each turn and writes it into the rank's shared page, where
  * its client and the main thread read it.
  *

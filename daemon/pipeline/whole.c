@@ -18,7 +18,7 @@ static void whole_go_to(struct task *task, uint32_t idx_sample) {
 
 /* The function is told which samples these are. */
 static void write_numbers(const struct batch *batch) {
-        int64_t *numbers = (void *)(batch->slot->base + batch->stream->layout.numbers_offset);
+        int64_t *numbers = (void *)(batch->slot->base + batch->feed->layout.numbers_offset);
 
         for (uint32_t i = 0; i < batch->n_kept; i++)
                 numbers[i] = (int64_t)batch->samples[i].candidate;
@@ -28,7 +28,7 @@ static void write_numbers(const struct batch *batch) {
 static enum sample_state to_function(struct task *task) {
         write_numbers(task->batch);
         whole_go_to(task, 0);
-        task->program = programs_with(task->batch->stream->programs, task->sample.candidate);
+        task->program = programs_with(task->batch->feed->programs, task->sample.candidate);
         task->own.n_tries = task->n_batch_tries;
         task->remakes = false;
         return SAMPLE_BATCH;
@@ -39,7 +39,7 @@ enum sample_state whole_gather(struct worker *worker, struct task *task) {
         task->n_batch_tries = 0;
         task->n_rows = 1; /* the others that it had have ended as well */
         task->idx_row = 0;
-        if (desk_has_batches(task->batch->stream->desk))
+        if (desk_has_batches(task->batch->feed->desk))
                 return to_function(task);
         whole_go_to(task, 0);
         return SAMPLE_COLLATE;
@@ -113,10 +113,10 @@ int whole_check(const struct programs *programs, uint32_t batch_size, uint64_t a
 
 /* What it draws belongs to the batch, and differs from view to view, as where samples are mixed. */
 static int collate_field(struct worker *worker, const struct batch *batch, uint32_t idx_field, struct why *why) {
-        const struct stream *stream = batch->stream;
-        const struct job_terms *terms = &stream->job->terms;
-        const struct program *program = programs_first(stream->programs);
-        const struct field_layout *field = &stream->layout.fields[idx_field];
+        const struct feed *feed = batch->feed;
+        const struct job_terms *terms = &feed->job->terms;
+        const struct program *program = programs_first(feed->programs);
+        const struct field_layout *field = &feed->layout.fields[idx_field];
         const struct codec *codec = program_codec(program, idx_field);
         const struct codec_input input = { .seed = dlp_philox_seed(terms->seed, terms->draws + codec_draws(codec)),
                                            .sample = batch->position,
@@ -127,7 +127,7 @@ static int collate_field(struct worker *worker, const struct batch *batch, uint3
 }
 
 static int collate_fields(struct worker *worker, struct task *task, struct why *why) {
-        const struct program *program = programs_first(task->batch->stream->programs);
+        const struct program *program = programs_first(task->batch->feed->programs);
         int r = worker_reserve(worker, task, need_of(program, task->batch->n_kept));
 
         if (r == -EFBIG) /* whole_check() has seen to it */
@@ -147,7 +147,7 @@ static int plugged_collate(struct worker *worker, struct task *task, struct why 
         uint64_t begin_ns, took_ns;
         int r;
 
-        if (need_of(programs_first(task->batch->stream->programs), 1) == 0)
+        if (need_of(programs_first(task->batch->feed->programs), 1) == 0)
                 return 0;
         begin_ns = stage_clock_start(clock, STAGE_OTHER);
         r = collate_fields(worker, task, why);
@@ -182,7 +182,7 @@ static int collate(struct worker *worker, struct task *task) {
 }
 
 enum sample_state whole_collate(struct worker *worker, struct task *task) {
-        const struct job *job = task->batch->stream->job;
+        const struct job *job = task->batch->feed->job;
 
         if (collate(worker, task) == SCRATCH_WAITS)
                 return SAMPLE_ELSEWHERE;

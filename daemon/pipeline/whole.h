@@ -1,7 +1,7 @@
 /* pipeline/whole.h: batches that functions of the trainer's get whole, python(my, batch=true), or collations of plug-ins.
  *
  * The task that ends the last sample of such a batch carries the batch on. It closes the gaps of samples that were left
- * out, so that the function gets arrays without any, and lays itself on the desk of its stream: one order for the whole
+ * out, so that the function gets arrays without any, and lays itself on the desk of its feed: one order for the whole
  * batch. When it is back, plug-ins make their tensors in this thread, as they do at once where no
  * function gets the batch; then it is mixed and published, or it has failed.
  *

@@ -35,5 +35,5 @@ void worker_settle(struct worker *worker, struct task *task) {
 }
 
 struct tally *worker_tally(const struct worker *worker, const struct batch *batch) {
-        return &batch->stream->job->tallies[worker->idx % TALLIES];
+        return &batch->feed->job->tallies[worker->idx % TALLIES];
 }

@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 
 static struct described_source described;
 static struct program *program;
-static struct stream *stream;
+static struct feed *feed;
 static struct task *task;
 static struct rendering *rendering;
 
@@ -49,15 +49,15 @@ static void make_stream(void) {
         terms.source = &described.source;
         if (program_parse(TEXT, &described.source, NULL, &program, &why) < 0)
                 abort();
-        stream = zeroed(sizeof(*stream));
+        feed = zeroed(sizeof(*feed));
         task = zeroed(sizeof(*task));
         rendering = zeroed(sizeof(*rendering));
-        stream->layout.n_fields = program_n_fields(program);
+        feed->layout.n_fields = program_n_fields(program);
         for (uint32_t i = 0; i < program_n_fields(program); i++)
-                if (program_form(program, i, &terms, &stream->layout.fields[i].form, &why) < 0)
+                if (program_form(program, i, &terms, &feed->layout.fields[i].form, &why) < 0)
                         abort();
-        stream->batches[0].stream = stream;
-        task->batch = &stream->batches[0];
+        feed->batches[0].feed = feed;
+        task->batch = &feed->batches[0];
         task->program = program;
         rendering->user_cells.setup.limits.max_pixels = terms.max_pixels;
 }
@@ -76,7 +76,7 @@ static void edit(struct input *input, void *thing, size_t n_bytes) {
 static void order(struct input *input, struct render_order *ret_order) {
         *ret_order = (struct render_order){ .n_fields = 1 + input_below(input, 4) };
         for (uint32_t i = 0; i < ret_order->n_fields; i++)
-                ret_order->fields[i] = (struct render_field){ .idx = input_below(input, stream->layout.n_fields),
+                ret_order->fields[i] = (struct render_field){ .idx = input_below(input, feed->layout.n_fields),
                                                               .what = input_below(input, RENDER_REFUSE + 1),
                                                               .out = { .n_bytes = input_number(input) } };
 }
@@ -88,7 +88,7 @@ static size_t answer(struct input *input, const struct render_order *asked, uint
 
         reply->n_opened = asked->n_fields;
         for (uint32_t i = 0; i < asked->n_fields; i++) {
-                const struct field_form *form = &stream->layout.fields[asked->fields[i].idx].form;
+                const struct field_form *form = &feed->layout.fields[asked->fields[i].idx].form;
                 struct codec_opened *opened = &reply->opened[i].opened;
 
                 for (uint32_t d = 0; d < form->n_dims; d++)
@@ -111,7 +111,7 @@ static void check(uint32_t k, size_t n_bytes) {
             at + RENDER_ANSWER_BYTES(reply->n_opened) > begin + n_bytes || reply->n_stages > N_STAGES)
                 abort();
         for (uint32_t i = 0; i < reply->n_opened; i++) {
-                const struct field_form *form = &stream->layout.fields[asked->fields[i].idx].form;
+                const struct field_form *form = &feed->layout.fields[asked->fields[i].idx].form;
                 const struct render_opened *opened = &reply->opened[i];
 
                 if (opened->opened.is_absent)

@@ -76,8 +76,8 @@ static void on_background(evutil_socket_t fd, short what, void *userdata) {
         background_reap(((struct inside *)userdata)->background);
 }
 
-static void on_stream_news(void *userdata, struct stream *stream) {
-        server_on_news(&((struct inside *)userdata)->server, stream);
+static void on_stream_news(void *userdata, struct feed *feed) {
+        server_on_news(&((struct inside *)userdata)->server, feed);
 }
 
 static void start_events(struct inside *inside) {
@@ -257,7 +257,7 @@ static void move_users(struct users *from, struct users *to) {
         }
 }
 
-/* The users' accounts stay: a daemon that ends stops its planner first, while here it goes on, and streams that are on
+/* The users' accounts stay: a daemon that ends stops its planner first, while here it goes on, and feeds that are on
  * their way out still count for them. */
 void inside_restart(struct inside *inside) {
         struct users kept = LIST_HEAD_INITIALIZER(kept);

@@ -81,10 +81,10 @@ void cut_file(const struct tree *tree, const char *path, uint32_t n_bytes) {
 
 /* ---- the daemon's side --------------------------------------------------------------------------------------- */
 
-static void on_broken(void *userdata, struct stream *stream) {
+static void on_broken(void *userdata, struct feed *feed) {
         struct serving *serving = userdata;
 
-        (void)stream;
+        (void)feed;
         atomic_fetch_add(&serving->n_broken, 1);
 }
 
@@ -223,7 +223,7 @@ static int rank_join(struct rank *rank, struct programs *programs, struct why *w
 }
 
 static void rank_map(struct rank *rank) {
-        struct ring *ring = rank->stream->ring;
+        struct ring *ring = rank->feed->ring;
 
         rank->control_bytes = ring->control_segment.n_bytes;
         rank->payload_bytes = ring->payload_segment.n_bytes;
@@ -233,7 +233,7 @@ static void rank_map(struct rank *rank) {
         ck_assert_ptr_ne(rank->control, MAP_FAILED);
         ck_assert_ptr_ne(rank->payload, MAP_FAILED);
         ck_assert_int_eq(dlp_layout_check(rank->control, rank->control_bytes, rank->payload_bytes), 0);
-        rank->release_fd = dup(rank->stream->release_fd);
+        rank->release_fd = dup(rank->feed->release_fd);
         ring_was_sent(ring);
 }
 
@@ -241,7 +241,7 @@ int rank_make(struct rank *rank, struct serving *serving, const struct rank_opti
         struct cursor first = { .epoch = options->first_epoch,
                                 .position = options->first_position,
                                 .step = options->first_step };
-        struct stream_options stream_options = {
+        struct feed_options feed_options = {
                 .rank = options->rank,
                 .first = first,
                 .n_epochs = options->n_epochs,
@@ -252,24 +252,24 @@ int rank_make(struct rank *rank, struct serving *serving, const struct rank_opti
 
         *rank = (struct rank){ .serving = serving, .options = *options, .cursor = first };
         r = programs_parse(options->pipeline ? options->pipeline : "center_crop(8)",
-                           dataset_source(serving->dataset->dataset), NULL, &stream_options.programs, why);
+                           dataset_source(serving->dataset->dataset), NULL, &feed_options.programs, why);
         if (r < 0)
                 return r;
-        r = rank_join(rank, stream_options.programs, why);
+        r = rank_join(rank, feed_options.programs, why);
         if (r < 0) {
-                programs_free(stream_options.programs);
+                programs_free(feed_options.programs);
                 return r;
         }
         ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets), 0);
-        stream_options.job = job_ref(rank->job);
-        stream_options.dataset = catalog_dataset_ref(serving->dataset);
-        stream_options.wake_socket = sockets[0];
+        feed_options.job = job_ref(rank->job);
+        feed_options.dataset = catalog_dataset_ref(serving->dataset);
+        feed_options.wake_socket = sockets[0];
         rank->socket = sockets[1];
-        r = pipeline_make_stream(serving->pipeline, &stream_options, &rank->stream, why);
+        r = pipeline_make_feed(serving->pipeline, &feed_options, &rank->feed, why);
         if (r < 0) {
-                job_unref(stream_options.job);
-                catalog_dataset_unref(stream_options.dataset);
-                programs_free(stream_options.programs);
+                job_unref(feed_options.job);
+                catalog_dataset_unref(feed_options.dataset);
+                programs_free(feed_options.programs);
                 job_leave(rank->job, rank->member);
                 close(sockets[0]);
                 close(sockets[1]);
@@ -280,8 +280,8 @@ int rank_make(struct rank *rank, struct serving *serving, const struct rank_opti
 }
 
 void rank_add(struct rank *rank) {
-        pipeline_add(rank->serving->pipeline, rank->stream);
-        pipeline_skip_touching(rank->serving->pipeline, rank->stream);
+        pipeline_add(rank->serving->pipeline, rank->feed);
+        pipeline_skip_touching(rank->serving->pipeline, rank->feed);
 }
 
 void rank_attach(struct rank *rank, struct serving *serving, const struct rank_options *options) {
@@ -293,7 +293,7 @@ void rank_attach(struct rank *rank, struct serving *serving, const struct rank_o
 }
 
 void rank_remove(struct rank *rank) {
-        pipeline_remove(rank->serving->pipeline, rank->stream);
+        pipeline_remove(rank->serving->pipeline, rank->feed);
         job_leave(rank->job, rank->member);
 }
 
@@ -366,7 +366,7 @@ void rank_release(struct rank *rank, const struct taken *taken) {
 }
 
 void rank_seek(struct rank *rank, const struct cursor *cursor) {
-        rank->number = pipeline_seek(rank->serving->pipeline, rank->stream, cursor);
+        rank->number = pipeline_seek(rank->serving->pipeline, rank->feed, cursor);
         rank->cursor = *cursor;
 }
 

@@ -79,13 +79,13 @@ struct rank {
         struct rank_options options;
         struct job *job;
         struct job_member *member;
-        struct stream *stream;
+        struct feed *feed;
         int socket, release_fd;
         const struct dlp_control *control;
         uint64_t control_bytes, payload_bytes;
         uint8_t *payload;
         uint64_t sequence;    /* taken next */
-        uint64_t number;      /* of the stream that counts; batches of older ones are passed over */
+        uint64_t number;      /* of the feed that counts; batches of older ones are passed over */
         struct cursor cursor; /* where that began */
 };
 
@@ -111,7 +111,7 @@ void rank_leave(struct rank *rank);
 void rank_remove(struct rank *rank);
 void rank_forget(struct rank *rank);
 
-/* Waits for the next batch of the current stream, at most `timeout_ms`. Returns false if none came. */
+/* Waits for the next batch of the current feed, at most `timeout_ms`. Returns false if none came. */
 bool rank_next(struct rank *rank, int timeout_ms, struct taken *ret_taken);
 void rank_release(struct rank *rank, const struct taken *taken);
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/pipeline/stream.h"
+#include "daemon/pipeline/feed.h"
 #include "proto/limits.h"
 #include "proto/order/epoch_plan.h"
 #include "proto/order/sampler.h"
@@ -125,25 +125,25 @@ static void add_client(struct digest *digest, const struct terms *terms, uint32_
 
 static void add_stream(struct digest *digest, const struct terms *terms, const struct job_terms *job_terms,
                        uint32_t rank, uint64_t step) {
-        struct stream *stream = aligned_alloc(_Alignof(struct stream), sizeof(*stream));
+        struct feed *feed = aligned_alloc(_Alignof(struct feed), sizeof(*feed));
         struct job *job = aligned_alloc(_Alignof(struct job), sizeof(*job));
 
-        ck_assert(stream && job);
-        memset(stream, 0, sizeof(*stream));
+        ck_assert(feed && job);
+        memset(feed, 0, sizeof(*feed));
         memset(job, 0, sizeof(*job));
         job->terms = *job_terms;
-        stream->job = job;
-        stream->rank = rank;
-        stream->n_samples = stream->length = terms->n_samples;
-        stream->end_epoch = terms->epoch + 2;
-        stream_go_to(stream, &(struct cursor){ .epoch = terms->epoch, .position = terms->base, .step = step });
-        add(digest, stream->epoch);
-        add(digest, stream->step);
-        add(digest, stream->plan.base);
-        add(digest, stream->plan.n_samples);
-        add(digest, stream->plan.n_batches);
-        add(digest, stream->is_ended);
-        free(stream);
+        feed->job = job;
+        feed->rank = rank;
+        feed->n_samples = feed->length = terms->n_samples;
+        feed->end_epoch = terms->epoch + 2;
+        feed_go_to(feed, &(struct cursor){ .epoch = terms->epoch, .position = terms->base, .step = step });
+        add(digest, feed->epoch);
+        add(digest, feed->step);
+        add(digest, feed->plan.base);
+        add(digest, feed->plan.n_samples);
+        add(digest, feed->plan.n_batches);
+        add(digest, feed->is_ended);
+        free(feed);
         free(job);
 }
 

@@ -273,7 +273,7 @@ START_TEST(a_process_that_was_taken_over_spoils_its_sample_and_nothing_else) {
         serving_start(&serving,
                       &(struct serving_options){ .n_samples = N_SAMPLES, .n_classes = 1, .is_isolated = true });
         rank_attach(&rank, &serving, &options);
-        for (uint64_t step = 0; step < rank.stream->whole.n_batches; step++) {
+        for (uint64_t step = 0; step < rank.feed->whole.n_batches; step++) {
                 ck_assert(rank_next(&rank, SOON_MS, &taken));
                 ck_assert_msg(taken.record->status == DLP_BATCH_OK, "%s", taken.record->text);
                 for (uint32_t i = 0; i < taken.record->n_samples; i++, n_served++) {

@@ -372,7 +372,7 @@ START_TEST(a_failed_job_takes_nobody_in_until_its_last_rank_has_left) {
         ck_assert_int_eq(join("run", &terms, 1, &other, &none, &why), -EBUSY);
         ck_assert_ptr_nonnull(strstr(why.text, "sample 5 is damaged"));
 
-        job_ref(job); /* a stream whose last samples are under way does not keep the name */
+        job_ref(job); /* a feed whose last samples are under way does not keep the name */
         job_leave(job, member);
         ck_assert_int_eq(join("run", &terms, 1, &other, &none, &why), 0);
         ck_assert_ptr_ne(other, job);

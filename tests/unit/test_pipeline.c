@@ -111,7 +111,7 @@ START_TEST(a_slow_rank_does_not_hold_up_a_fast_one) {
 
         /* The slow one lost nothing: what was prepared for it is there, and more comes. */
         rank_release(&slow, &first);
-        for (uint64_t step = 1; step < slow.stream->whole.n_batches; step++) {
+        for (uint64_t step = 1; step < slow.feed->whole.n_batches; step++) {
                 ck_assert(rank_next(&slow, SOON_MS, &taken));
                 rank_check(&slow, &taken, 0, step);
                 rank_release(&slow, &taken);
@@ -235,10 +235,10 @@ START_TEST(a_seek_goes_on_elsewhere_and_back) {
         rank_attach(&rank, &serving,
                     &(struct rank_options){ .world = 1, .batch_size = 4, .shuffle = true, .n_epochs = 3 });
         for (uint32_t i = 0; i < 60; i++) {
-                uint64_t epoch = i * 7 % 5, step = i * 5 % rank.stream->whole.n_batches; /* past the last epoch, too */
+                uint64_t epoch = i * 7 % 5, step = i * 5 % rank.feed->whole.n_batches; /* past the last epoch, too */
 
                 rank_seek(&rank, &(struct cursor){ .epoch = epoch, .step = step });
-                for (uint64_t n = 0; n < i % 3 && step < rank.stream->whole.n_batches; n++, step++) {
+                for (uint64_t n = 0; n < i % 3 && step < rank.feed->whole.n_batches; n++, step++) {
                         ck_assert_msg(rank_next(&rank, SOON_MS, &taken), "seek %u to epoch %llu step %llu", i,
                                       (unsigned long long)epoch, (unsigned long long)step);
                         rank_check(&rank, &taken, epoch, step);
@@ -282,10 +282,10 @@ START_TEST(a_draining_stream_begins_no_batch) {
         rank_attach(&rank, &serving, &(struct rank_options){ .world = 1, .batch_size = 4, .shuffle = true });
         ck_assert(rank_next(&rank, SOON_MS, &taken));
         rank_check(&rank, &taken, 0, 0);
-        pipeline_drain(serving.pipeline, rank.stream);
+        pipeline_drain(serving.pipeline, rank.feed);
         rank_release(&rank, &taken);
         for (uint32_t i = 0; i < SOON_MS; i++) {
-                ring_count(rank.stream->ring, &counts);
+                ring_count(rank.feed->ring, &counts);
                 if (counts.n_filling == 0)
                         break;
                 nap_ms(1);
@@ -332,13 +332,13 @@ START_TEST(a_rank_may_leave_while_its_samples_are_under_way) {
                         rank_release(&rank, &taken);
                 }
                 if (i % 5 == 1)
-                        pipeline_seek(serving.pipeline, rank.stream, &(struct cursor){ .epoch = i });
+                        pipeline_seek(serving.pipeline, rank.feed, &(struct cursor){ .epoch = i });
                 rank_leave(&rank);
 
                 if (i % 10 == 0) { /* nobody else notices */
                         ck_assert(rank_next(&staying, SOON_MS, &taken));
-                        rank_check(&staying, &taken, step / staying.stream->whole.n_batches,
-                                   step % staying.stream->whole.n_batches);
+                        rank_check(&staying, &taken, step / staying.feed->whole.n_batches,
+                                   step % staying.feed->whole.n_batches);
                         rank_release(&staying, &taken);
                         step++;
                 }
@@ -381,7 +381,7 @@ END_TEST
 static void *touch_main(void *userdata) {
         struct rank *rank = userdata;
 
-        pipeline_touch_stream(serving.pipeline, rank->stream);
+        pipeline_touch_stream(serving.pipeline, rank->feed);
         return NULL;
 }
 
@@ -400,7 +400,7 @@ START_TEST(a_rank_may_leave_while_its_memory_is_being_touched) {
                                                                    .pipeline = "resize(256) center_crop(224)" },
                                            NULL),
                                  0);
-                pipeline_add(serving.pipeline, rank.stream);
+                pipeline_add(serving.pipeline, rank.feed);
                 ck_assert_int_eq(pthread_create(&thread, NULL, touch_main, &rank), 0);
                 for (uint32_t n = 0; n < i % 3; n++) {
                         ck_assert(rank_next(&rank, SOON_MS, &taken));
@@ -662,7 +662,7 @@ START_TEST(substitutes_follow_the_order_alone) {
         for (options.rank = 0; options.rank < options.world; options.rank++) {
                 rank_attach(&rank, &serving, &options);
                 for (uint64_t epoch = 0; epoch < 4; epoch++)
-                        for (uint64_t step = 0; step < rank.stream->whole.n_batches; step++) {
+                        for (uint64_t step = 0; step < rank.feed->whole.n_batches; step++) {
                                 ck_assert(rank_next(&rank, SOON_MS, &taken));
                                 ck_assert_uint_eq(taken.record->step, step);
                                 check_substituted(&rank, &taken, &n_substituted);
@@ -962,7 +962,7 @@ START_TEST(raw_serves_the_files_as_they_are) {
         serving_start(&serving, &(struct serving_options){ .n_samples = 30, .n_classes = 3 });
         rank_attach(&rank, &serving,
                     &(struct rank_options){ .world = 2, .batch_size = 4, .pipeline = "raw", .shuffle = true });
-        for (uint64_t n = 0; n < rank.stream->whole.n_batches * 3; n++) {
+        for (uint64_t n = 0; n < rank.feed->whole.n_batches * 3; n++) {
                 ck_assert(rank_next(&rank, SOON_MS, &taken));
                 ck_assert_msg(taken.record->status == DLP_BATCH_OK, "%s", taken.record->text);
                 for (uint32_t i = 0; i < taken.record->n_samples; i++) {
@@ -1049,7 +1049,7 @@ START_TEST(a_raw_rank_that_was_admitted_needs_no_memory_later) {
                          0);
         take_all_memory(0, &used);
         rank_add(&rank);
-        for (uint64_t n = 0; n < 2 * rank.stream->whole.n_batches; n++) {
+        for (uint64_t n = 0; n < 2 * rank.feed->whole.n_batches; n++) {
                 ck_assert(rank_next(&rank, SOON_MS, &taken));
                 ck_assert_msg(taken.record->status == DLP_BATCH_OK, "%s", taken.record->text);
                 for (uint32_t i = 0; i < taken.record->n_samples; i++)
@@ -1081,7 +1081,7 @@ START_TEST(large_files_wait_for_each_other_and_none_fails) {
                          0);
         take_all_memory(0, &used);
         rank_add(&rank);
-        for (uint64_t n = 0; n < 3 * rank.stream->whole.n_batches; n++) {
+        for (uint64_t n = 0; n < 3 * rank.feed->whole.n_batches; n++) {
                 ck_assert(rank_next(&rank, SOON_MS, &taken));
                 ck_assert_msg(taken.record->status == DLP_BATCH_OK, "%s", taken.record->text);
                 ck_assert_uint_eq(taken.record->n_samples, 5);
@@ -1123,13 +1123,13 @@ START_TEST(a_raw_ring_pays_for_the_longest_files_of_a_batch) {
 
         serving_start(&serving, &(struct serving_options){ .n_samples = 20, .n_classes = 1, .spoil = make_one_long });
         ck_assert_int_eq(rank_make(&rank, &serving, &options, NULL), 0);
-        ck_assert_uint_ge(rank.stream->layout.slot_bytes, 3000000);
-        ck_assert_uint_lt(rank.stream->layout.slot_bytes, 3100000);
+        ck_assert_uint_ge(rank.feed->layout.slot_bytes, 3000000);
+        ck_assert_uint_lt(rank.feed->layout.slot_bytes, 3100000);
         rank_add(&rank);
         rank_leave(&rank);
         options.on_error = ON_ERROR_SUBSTITUTE; /* one file may then stand in a batch more than once */
         ck_assert_int_eq(rank_make(&rank, &serving, &options, NULL), 0);
-        ck_assert_uint_ge(rank.stream->layout.slot_bytes, 30000000);
+        ck_assert_uint_ge(rank.feed->layout.slot_bytes, 30000000);
         rank_add(&rank);
         rank_leave(&rank);
         serving_stop(&serving);
@@ -1185,7 +1185,7 @@ START_TEST(a_client_that_scribbles_is_reported_and_stands_still_alone) {
         for (uint32_t i = 0; i < SOON_MS && atomic_load(&serving.n_broken) == 0; i++)
                 nap_ms(1);
         ck_assert_uint_ge(atomic_load(&serving.n_broken), 1);
-        ck_assert(atomic_load(&bad.stream->broken));
+        ck_assert(atomic_load(&bad.feed->broken));
         rank_eat_epoch(&good, 0);
         rank_leave(&bad);
         rank_eat_epoch(&good, 1);

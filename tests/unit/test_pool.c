@@ -386,15 +386,15 @@ START_TEST(what_a_worker_writes_for_each_sample_lies_in_lines_of_its_own) {
 }
 END_TEST
 
-/* What all workers write for each sample of a batch, and what they read of it, of its stream and of the queue. */
+/* What all workers write for each sample of a batch, and what they read of it, of its feed and of the queue. */
 START_TEST(what_workers_share_and_write_lies_apart_from_what_they_only_read) {
         struct rank rank;
 
         ck_assert_uint_eq(sizeof(struct batch) % 64, 0);
         ck_assert_uint_gt(LINE_OF(batch, n_left), LINE_OF(batch, n_samples));
         ck_assert_uint_eq(LINE_OF(batch, n_left), LINE_OF(batch, decode_ns));
-        ck_assert_uint_gt(LINE_OF(stream, planned_number), LINE_OF(stream, counters.n_skipped));
-        ck_assert_uint_lt(LINE_OF(stream, is_ended), LINE_OF(stream, batches));
+        ck_assert_uint_gt(LINE_OF(feed, planned_number), LINE_OF(feed, counters.n_skipped));
+        ck_assert_uint_lt(LINE_OF(feed, is_ended), LINE_OF(feed, batches));
         ck_assert_uint_eq(LINE_OF(fair_queue, n_waiting), LINE_OF(fair_queue, all.below));
         ck_assert_uint_gt(LINE_OF(job, share), LINE_OF(job, failed));
         ck_assert_uint_eq(sizeof(struct job) % 64, 0);
@@ -402,7 +402,7 @@ START_TEST(what_workers_share_and_write_lies_apart_from_what_they_only_read) {
 
         serving_start(&serving, &(struct serving_options){ .n_samples = 4, .n_classes = 2 });
         rank_attach(&rank, &serving, &(struct rank_options){ .world = 1, .batch_size = 2 });
-        ck_assert_uint_eq((uintptr_t)rank.stream % 64, 0);
+        ck_assert_uint_eq((uintptr_t)rank.feed % 64, 0);
         rank_leave(&rank);
         serving_settle(&serving);
         serving_stop(&serving);

@@ -28,7 +28,7 @@ struct eater {
 };
 
 static uint32_t state_of(const struct eater *eater) {
-        const struct replay *replay = &eater->rank.stream->replay;
+        const struct replay *replay = &eater->rank.feed->replay;
 
         return atomic_load(&replay->n_asked) > 0 ? REPLAY_KEEPING : atomic_load(&replay->state);
 }
@@ -38,7 +38,7 @@ static void check_done(const struct eater *eater, enum replay_end end) {
         for (uint32_t i = 0; i < SOON_MS && state_of(eater) != REPLAY_DONE; i++)
                 nap_ms(1);
         ck_assert_uint_eq(state_of(eater), REPLAY_DONE);
-        ck_assert_int_eq(atomic_load(&eater->rank.stream->replay.end), end);
+        ck_assert_int_eq(atomic_load(&eater->rank.feed->replay.end), end);
 }
 
 /* Is it one of the batches that the rank had before? */
@@ -98,11 +98,11 @@ static void begin(struct eater eaters[WORLD], const struct rank_options *options
 }
 
 static void ask(struct eater eaters[WORLD], uint32_t n_batches) {
-        struct stream *streams[WORLD];
+        struct feed *feeds[WORLD];
 
         for (uint32_t i = 0; i < WORLD; i++)
-                streams[i] = eaters[i].rank.stream;
-        pipeline_replay(serving.pipeline, streams, WORLD, n_batches);
+                feeds[i] = eaters[i].rank.feed;
+        pipeline_replay(serving.pipeline, feeds, WORLD, n_batches);
 }
 
 static bool are_done(const struct eater eaters[WORLD], uint32_t n_batches) {
@@ -171,7 +171,7 @@ START_TEST(an_early_end_leaves_no_rank_with_fewer) {
                                 eat(&eaters[i]);
                 for (uint32_t n = 0; n < round % 3; n++)
                         eat(&eaters[1]); /* it has had more than the others */
-                pipeline_end_replay(serving.pipeline, eaters[round % WORLD].rank.stream);
+                pipeline_end_replay(serving.pipeline, eaters[round % WORLD].rank.feed);
                 for (uint32_t n_own = 0; n_own < 20 * WORLD;)
                         for (uint32_t i = 0; i < WORLD; i++)
                                 n_own += eat(&eaters[i]);
@@ -197,7 +197,7 @@ START_TEST(an_early_end_counts_what_a_rank_has_had_that_is_done) {
                         eat(&eaters[i]);
         while (state_of(&eaters[0]) != REPLAY_DONE || eaters[0].n_again < 20)
                 eat(&eaters[0]);
-        pipeline_end_replay(serving.pipeline, eaters[1].rank.stream);
+        pipeline_end_replay(serving.pipeline, eaters[1].rank.feed);
         for (uint32_t i = 1; i < WORLD; i++)
                 for (uint32_t n_own = 0; n_own < 60;)
                         n_own += eat(&eaters[i]);

@@ -18,7 +18,7 @@ static struct scratch_pool pool;
 static struct user users[N_USERS];
 static struct household households[N_USERS];
 static struct job jobs[N_USERS][N_JOBS];
-static struct stream streams[N_USERS][N_JOBS];
+static struct feed feeds[N_USERS][N_JOBS];
 static struct batch batches[N_USERS][N_JOBS];
 static struct task tasks[N_USERS][N_JOBS][N_TASKS];
 static uint64_t now_ns;
@@ -40,8 +40,8 @@ static void begin(void) {
                         jobs[u][j].household = &households[u];
                         jobs[u][j].scratch.above = &households[u].scratch;
                         fair_share_init(&jobs[u][j].share, &households[u].time, 1);
-                        streams[u][j].job = &jobs[u][j];
-                        batches[u][j].stream = &streams[u][j];
+                        feeds[u][j].job = &jobs[u][j];
+                        batches[u][j].feed = &feeds[u][j];
                         for (uint32_t t = 0; t < N_TASKS; t++)
                                 tasks[u][j][t].batch = &batches[u][j];
                 }
@@ -143,7 +143,7 @@ START_TEST(a_user_gets_no_more_by_having_more_jobs_or_by_having_been_away) {
                 ck_assert_ptr_nonnull(task);
                 last = task;
                 if (n < 2 * N_TASKS)
-                        n_of_user[task->batch->stream->job->household - households]++;
+                        n_of_user[task->batch->feed->job->household - households]++;
                 now_ns += SECOND;
         }
         give(last);
@@ -170,7 +170,7 @@ START_TEST(jobs_of_a_user_have_the_same_or_what_their_weights_say) {
                 ck_assert_ptr_nonnull(task);
                 last = task;
                 if (n < 8)
-                        n_of_job[task->batch->stream->job - jobs[0]]++;
+                        n_of_job[task->batch->feed->job - jobs[0]]++;
         }
         give(last);
         ck_assert_uint_eq(n_of_job[0], 8 / (1 + weight));
@@ -199,7 +199,7 @@ START_TEST(two_households_of_a_user_have_the_same) {
                 ck_assert_ptr_nonnull(task);
                 last = task;
                 if (n < N_TASKS)
-                        n_of_household[task->batch->stream->job->household - households]++;
+                        n_of_household[task->batch->feed->job->household - households]++;
         }
         give(last);
         ck_assert_uint_eq(n_of_household[0], N_TASKS / 2);

@@ -76,7 +76,7 @@ static void check_raw(const struct rank *rank, const struct taken *taken, uint32
 /* The batch is its part of the order without those that are damaged, each being what it says. */
 static void check_survivors(const struct rank *rank, const struct taken *taken, bool raw) {
         const struct dlp_slot_record *record = taken->record;
-        uint64_t begin = record->step * rank->options.batch_size, n_planned = rank->stream->whole.n_samples - begin;
+        uint64_t begin = record->step * rank->options.batch_size, n_planned = rank->feed->whole.n_samples - begin;
         uint32_t n = 0;
 
         if (n_planned > rank->options.batch_size)
@@ -148,7 +148,7 @@ START_TEST(what_is_left_is_the_order_without_the_damaged_ones) {
         for (options.rank = 0; options.rank < options.world; options.rank++) {
                 rank_attach(&rank, &serving, &options);
                 for (uint64_t epoch = 0; epoch < 4; epoch++)
-                        for (uint64_t step = 0; step < rank.stream->whole.n_batches; step++) {
+                        for (uint64_t step = 0; step < rank.feed->whole.n_batches; step++) {
                                 ck_assert(rank_next(&rank, SOON_MS, &taken));
                                 ck_assert_uint_eq(taken.record->step, step);
                                 check_survivors(&rank, &taken, raw);
@@ -193,7 +193,7 @@ START_TEST(seeking_among_damaged_samples_loses_nothing) {
                     &(struct rank_options){
                             .world = 1, .batch_size = 6, .shuffle = true, .on_error = ON_ERROR_SKIP, .n_slots = 3 });
         for (uint64_t i = 0; i < 200; i++) {
-                rank.number = pipeline_seek(serving.pipeline, rank.stream,
+                rank.number = pipeline_seek(serving.pipeline, rank.feed,
                                             &(struct cursor){ .epoch = i % 7, .step = i % 6 });
                 if (i % 3 == 0)
                         continue;
@@ -211,7 +211,7 @@ END_TEST
 
 /* Reads epochs until the job fails; false if it does not. */
 static bool fails(struct rank *rank, uint64_t n_epochs, struct taken *ret_taken) {
-        for (uint64_t i = 0; i < n_epochs * rank->stream->whole.n_batches; i++) {
+        for (uint64_t i = 0; i < n_epochs * rank->feed->whole.n_batches; i++) {
                 ck_assert(rank_next(rank, SOON_MS, ret_taken));
                 if (ret_taken->record->status == DLP_BATCH_FAILED)
                         return true;

@@ -105,23 +105,23 @@ START_TEST(what_was_told_is_over_with_its_reason_also_if_the_next_one_is_not_tol
         struct ring ring = { .control = control };
         struct job job = { .name = "a" };
         struct catalog_dataset dataset = { .name = "photos" };
-        struct stream stream = { .job = &job, .ring = &ring, .dataset = &dataset };
+        struct feed feed = { .job = &job, .ring = &ring, .dataset = &dataset };
         struct planner planner = { 0 };
         struct dlp_wait wait;
 
-        TAILQ_INIT(&planner.streams);
-        TAILQ_INIT(&stream.parked);
-        TAILQ_INSERT_TAIL(&planner.streams, &stream, entry);
-        stream.noticed = (struct dlp_wait){ .reason = DLP_WAIT_READ, .since_ns = 1, .detail = "cats/7.jpg" };
+        TAILQ_INIT(&planner.feeds);
+        TAILQ_INIT(&feed.parked);
+        TAILQ_INSERT_TAIL(&planner.feeds, &feed, entry);
+        feed.noticed = (struct dlp_wait){ .reason = DLP_WAIT_READ, .since_ns = 1, .detail = "cats/7.jpg" };
         waits_tell(&planner);
         ck_assert(dlp_ring_waits(control, &wait));
         ck_assert_uint_eq(wait.reason, DLP_WAIT_READ);
 
-        stream.noticed.reason = DLP_WAIT_NOTHING;
-        stream.stopped_by = DLP_WAIT_SAMPLES;
+        feed.noticed.reason = DLP_WAIT_NOTHING;
+        feed.stopped_by = DLP_WAIT_SAMPLES;
         waits_tell(&planner);
         ck_assert(!dlp_ring_waits(control, &wait));
-        stream.stopped_by = DLP_WAIT_NOTHING;
+        feed.stopped_by = DLP_WAIT_NOTHING;
         waits_tell(&planner);
         ck_assert(!dlp_ring_waits(control, &wait));
         free(control);

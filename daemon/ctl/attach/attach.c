@@ -27,7 +27,7 @@ void attach_free(void *userdata) {
                 closer_close(attach->columns_fd, attach->user);
         sampling_unref(attach->sampling);
         at_hand_fini(&attach->tokenizers);
-        if (!attach->stream) { /* otherwise the stream owns them now */
+        if (!attach->feed) { /* otherwise the feed owns them now */
                 job_unref(attach->options.job);
                 catalog_dataset_unref(attach->options.dataset);
                 programs_free(attach->options.programs);

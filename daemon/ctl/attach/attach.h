@@ -21,15 +21,15 @@ struct attach {
         struct sampling *sampling;
         struct at_hand tokenizers; /* that its pipeline names */
         struct user *owner;        /* for whom one is read */
-        struct stream_options options;
+        struct feed_options options;
         struct pipeline *pipeline;
-        struct stream *stream;
+        struct feed *feed;
         void (*read)(struct attach *attach); /* what follows when a tokenizer has been read */
         struct why why;
         int result;
 };
 
-/* With all that it holds; the stream, once there is one, keeps what it needs. */
+/* With all that it holds; the feed, once there is one, keeps what it needs. */
 void attach_free(void *attach);
 
 /* terms.c: the wish's terms, checked one by one. What the dataset decides about them comes after, with
@@ -50,7 +50,7 @@ int attach_read_tokenizer(struct attach *attach, void (*done)(struct attach *att
 int attach_settle_sampling(struct attach *attach, const Dlp__Attach *wish, const struct source *source,
                            struct job_terms *terms, struct why *why);
 
-/* attach_ring.c: makes the stream and its ring in the background, hands them over, and frees the attach. An errno: then
+/* attach_ring.c: makes the feed and its ring in the background, hands them over, and frees the attach. An errno: then
  * nothing has begun. */
 int attach_make_ring(struct attach *attach);
 

@@ -12,13 +12,13 @@
 static void attach_work(void *userdata) {
         struct attach *attach = userdata;
 
-        attach->result = pipeline_make_stream(attach->pipeline, &attach->options, &attach->stream, &attach->why);
+        attach->result = pipeline_make_feed(attach->pipeline, &attach->options, &attach->feed, &attach->why);
 }
 
 static void attach_touch(void *userdata) {
         struct attach *attach = userdata;
 
-        pipeline_touch_stream(attach->pipeline, attach->stream);
+        pipeline_touch_stream(attach->pipeline, attach->feed);
 }
 
 /* 64 parts of 128 bytes of name and 64 of digest: far below a packet. */
@@ -66,8 +66,8 @@ static void tell_forms(Dlp__Attached *attached, const struct program *program, s
         attached->left_forms = forms->pointers;
 }
 
-static bool decodes(const struct stream *stream) {
-        const struct program *program = programs_first(stream->programs);
+static bool decodes(const struct feed *feed) {
+        const struct program *program = programs_first(feed->programs);
 
         for (uint32_t i = 0; i < program_n_fields(program); i++)
                 if (codec_decodes(program_codec(program, i)))
@@ -76,55 +76,55 @@ static bool decodes(const struct stream *stream) {
 }
 
 /* A trainer learns at its beginning of files that will end it or be left out. One rank tells it. */
-static void tell_doubt(const struct stream *stream, struct why *ret_text) {
-        const struct catalog_dataset *dataset = stream->dataset;
-        bool ends = stream->job->terms.on_error == ON_ERROR_FAIL;
+static void tell_doubt(const struct feed *feed, struct why *ret_text) {
+        const struct catalog_dataset *dataset = feed->dataset;
+        bool ends = feed->job->terms.on_error == ON_ERROR_FAIL;
 
         ret_text->text[0] = '\0';
-        if (stream->rank > 0 || !decodes(stream))
+        if (feed->rank > 0 || !decodes(feed))
                 return;
         for (uint32_t i = 0; i < dataset->n_parts && !dataset->doubt.text[0]; i++)
                 if (dataset->parts[i]->doubt.text[0])
                         dataset = dataset->parts[i];
-        if (dataset->doubt.text[0] && !doubts_are_settled(dataset->doubt.text, stream->job->terms.pipeline))
+        if (dataset->doubt.text[0] && !doubts_are_settled(dataset->doubt.text, feed->job->terms.pipeline))
                 why_set(ret_text, 0, "dataset %s: %s%s", dataset->name, dataset->doubt.text,
                         ends && doubts_end_jobs(dataset->doubt.text)
                                 ? "; the first one that is needed ends the job, unless on_error says otherwise"
                                 : "");
 }
 
-static void attach_ring_hand_over(struct session *session, uint64_t id, struct stream *stream) {
-        struct ring *ring = stream->ring;
-        int fds[] = { ring->control_segment.lent_fd, ring->payload_segment.lent_fd, stream->release_fd };
+static void attach_ring_hand_over(struct session *session, uint64_t id, struct feed *feed) {
+        struct ring *ring = feed->ring;
+        int fds[] = { ring->control_segment.lent_fd, ring->payload_segment.lent_fd, feed->release_fd };
         Dlp__Reply reply = DLP__REPLY__INIT;
         Dlp__Attached attached = DLP__ATTACHED__INIT;
         struct told_parts parts;
         struct told_forms forms;
         struct why doubt;
 
-        attached.n_samples = stream->n_samples;
-        attached.rank_samples = stream->whole.n_samples;
-        attached.rank_batches = stream->whole.n_batches;
-        attached.dataset_digest = stream->job->terms.digest;
-        attached.pipeline = stream->job->terms.pipeline;
+        attached.n_samples = feed->n_samples;
+        attached.rank_samples = feed->whole.n_samples;
+        attached.rank_batches = feed->whole.n_batches;
+        attached.dataset_digest = feed->job->terms.digest;
+        attached.pipeline = feed->job->terms.pipeline;
         attached.n_slots = ring->n_slots;
         attached.control_bytes = ring->control_segment.n_bytes;
         attached.payload_bytes = ring->payload_segment.n_bytes;
         attached.stream = 0;
         attached.memory = (char *)(uintptr_t)ring->payload_segment.obtained;
-        attached.job = stream->job->name;
-        attached.dataset = stream->job->terms.dataset;
-        tell_parts(&attached, dataset_source(stream->dataset->dataset), &parts);
-        tell_forms(&attached, programs_first(stream->programs), &forms);
-        attached.order_is_made = stream->job->terms.is_made;
-        attached.deals_batches = stream->job->terms.deals_batches;
-        attached.uses_batch_size = stream->job->terms.uses_batch_size;
-        attached.has_units = stream->job->terms.has_units;
-        attached.sampler = stream->job->terms.sampler;
-        tell_doubt(stream, &doubt);
+        attached.job = feed->job->name;
+        attached.dataset = feed->job->terms.dataset;
+        tell_parts(&attached, dataset_source(feed->dataset->dataset), &parts);
+        tell_forms(&attached, programs_first(feed->programs), &forms);
+        attached.order_is_made = feed->job->terms.is_made;
+        attached.deals_batches = feed->job->terms.deals_batches;
+        attached.uses_batch_size = feed->job->terms.uses_batch_size;
+        attached.has_units = feed->job->terms.has_units;
+        attached.sampler = feed->job->terms.sampler;
+        tell_doubt(feed, &doubt);
         attached.doubt = doubt.text;
         attached.answers_waits = true;
-        attached.ticket = stream->desk ? stream->desk->ticket : (char *)(uintptr_t)protobuf_c_empty_string;
+        attached.ticket = feed->desk ? feed->desk->ticket : (char *)(uintptr_t)protobuf_c_empty_string;
         reply.id = id;
         reply.body_case = DLP__REPLY__BODY_ATTACHED;
         reply.attached = &attached;
@@ -158,15 +158,15 @@ static void attach_done(void *userdata) {
         struct attach *attach = userdata;
         struct session *session = attach->session;
         struct background *background = session->server->options.background;
-        struct stream *stream = attach->stream;
+        struct feed *feed = attach->feed;
 
         session->state = SESSION_OPEN;
         if (session->closed) { /* the client left while its memory was being made */
                 session_give_back(session);
-                stream_free(stream);
+                feed_free(feed);
         } else if (session->server->draining) {
                 session_close(session, "the daemon is stopping");
-                stream_free(stream);
+                feed_free(feed);
         } else if (attach->result < 0) {
                 attach_leave_job(session);
                 session_listen(session, true);
@@ -174,19 +174,19 @@ static void attach_done(void *userdata) {
         } else {
                 session->state = SESSION_ATTACHED;
                 closer_refuse_descriptors(session->fd);
-                session->stream = stream;
-                pipeline_add(attach->pipeline, stream);
+                session->feed = feed;
+                pipeline_add(attach->pipeline, feed);
                 session_listen(session, true);
                 log_user_info(session->peer.uid, "ctl",
                               "rank attached job=%s rank=%u/%u dataset=%s pid=%d user=%s memory=%s", session->job->name,
-                              stream->rank, session->job->terms.world, stream->dataset->name, session->peer.pid,
-                              session_user(session), stream->ring->payload_segment.obtained);
+                              feed->rank, session->job->terms.world, feed->dataset->name, session->peer.pid,
+                              session_user(session), feed->ring->payload_segment.obtained);
                 attach_ring_hand_over(
                         session, attach->id,
-                        stream); /* may close the session; the stream stays until its memory has been touched */
+                        feed); /* may close the session; the feed stays until its memory has been touched */
                 if (background_run(background, attach_touch, attach_free, attach) == 0)
                         return;
-                pipeline_skip_touching(attach->pipeline, stream);
+                pipeline_skip_touching(attach->pipeline, feed);
         }
         attach_free(attach);
 }

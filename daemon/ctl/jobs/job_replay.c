@@ -47,7 +47,7 @@ static int find_job(struct session *session, const char *name, struct job **ret_
 }
 
 static bool job_replay_is_of(const struct session *session, const struct job *job) {
-        return session->job == job && session->stream;
+        return session->job == job && session->feed;
 }
 
 /* The planner may not have seen the request yet. */
@@ -61,9 +61,9 @@ static bool job_replay_is_under_way(const struct replay *replay) {
         return state != REPLAY_NOTHING && state != REPLAY_DONE;
 }
 
-/* Lists the streams of its ranks, if all of them can be served again. */
-static int list_ranks(struct server *server, struct job *job, struct stream *streams[DLP_LOCAL_RANKS_MAX],
-                      uint32_t *ret_n, struct why *why) {
+/* Lists the feeds of its ranks, if all of them can be served again. */
+static int list_ranks(struct server *server, struct job *job, struct feed *feeds[DLP_LOCAL_RANKS_MAX], uint32_t *ret_n,
+                      struct why *why) {
         struct why failure;
         struct session *session;
         uint32_t n = 0;
@@ -74,14 +74,14 @@ static int list_ranks(struct server *server, struct job *job, struct stream *str
         TAILQ_FOREACH(session, &server->sessions, entry) {
                 if (!job_replay_is_of(session, job) || n == DLP_LOCAL_RANKS_MAX)
                         continue;
-                streams[n++] = session->stream;
+                feeds[n++] = session->feed;
                 if (!session->takes_replays)
                         return why_set(
                                 why, -EPROTONOSUPPORT,
                                 "rank %u of job \"%s\" has an older client (%s), which does not know batches that "
                                 "are served again",
-                                session->stream->rank, job->name, session->client);
-                if (job_replay_is_under_way(&session->stream->replay))
+                                session->feed->rank, job->name, session->client);
+                if (job_replay_is_under_way(&session->feed->replay))
                         return why_set(why, -EBUSY, "job \"%s\" is being served batches again already", job->name);
         }
         if (n != job->terms.world)
@@ -95,17 +95,17 @@ static int list_ranks(struct server *server, struct job *job, struct stream *str
 }
 
 static int job_replay_begin(struct session *session, struct job *job, uint32_t n_batches, struct why *why) {
-        struct stream *streams[DLP_LOCAL_RANKS_MAX];
+        struct feed *feeds[DLP_LOCAL_RANKS_MAX];
         uint32_t n_streams = 0;
         int r;
 
         if (n_batches > REPLAY_TOTAL_MAX)
                 return why_set(why, -EINVAL, "batches: %u is too many; 1 to %u are allowed", n_batches,
                                REPLAY_TOTAL_MAX);
-        r = list_ranks(session->server, job, streams, &n_streams, why);
+        r = list_ranks(session->server, job, feeds, &n_streams, why);
         if (r < 0)
                 return r;
-        pipeline_replay(session->server->options.pipeline, streams, n_streams, n_batches);
+        pipeline_replay(session->server->options.pipeline, feeds, n_streams, n_batches);
         log_user_info(session->peer.uid, "ctl",
                       "replay: %u batches are served again to each rank, to see how fast they are job=%s pid=%d "
                       "user=%s",
@@ -117,19 +117,19 @@ static void job_replay_end(struct session *session, struct job *job) {
         struct session *other;
 
         TAILQ_FOREACH(other, &session->server->sessions, entry)
-                if (job_replay_is_of(other, job) && job_replay_is_under_way(&other->stream->replay)) {
-                        pipeline_end_replay(session->server->options.pipeline, other->stream); /* for all of them */
+                if (job_replay_is_of(other, job) && job_replay_is_under_way(&other->feed->replay)) {
+                        pipeline_end_replay(session->server->options.pipeline, other->feed); /* for all of them */
                         return;
                 }
 }
 
 /* ---- how far it is ----------------------------------------------------------------------------------------------- */
 
-static uint32_t n_taken(const struct stream *stream) {
-        const struct replay *replay = &stream->replay;
+static uint32_t n_taken(const struct feed *feed) {
+        const struct replay *replay = &feed->replay;
         uint32_t state = job_replay_state_of(replay), n_planned = job_replay_get(&replay->n_planned);
         uint64_t first = atomic_load_explicit(&replay->first_sequence, memory_order_relaxed);
-        uint64_t n = dlp_ring_taken(stream->ring->control, stream->ring->page);
+        uint64_t n = dlp_ring_taken(feed->ring->control, feed->ring->page);
 
         if ((state != REPLAY_SERVING && state != REPLAY_DONE) || n_planned == 0 || n <= first)
                 return 0;
@@ -152,8 +152,8 @@ bool replay_tell(struct server *server, const struct job *job, Dlp__ReplayReply 
 
                 if (!job_replay_is_of(other, job))
                         continue;
-                replay = &other->stream->replay;
-                n = n_taken(other->stream);
+                replay = &other->feed->replay;
+                n = n_taken(other->feed);
                 state = job_replay_smaller(state, job_replay_state_of(replay));
                 if (job_replay_get(&replay->n_asked) == 0 && job_replay_get(&replay->end) != REPLAY_WHOLE)
                         end = job_replay_get(&replay->end);

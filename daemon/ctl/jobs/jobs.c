@@ -45,13 +45,13 @@ static void fill_waiting(Dlp__Waiting *message, const struct rank_numbers *numbe
 }
 
 static void fill_rank(struct rank_message *rank, struct session *session, uint32_t place, uint64_t now_ns) {
-        const struct stream *stream = session->stream;
+        const struct feed *feed = session->feed;
         Dlp__Rank *message = &rank->rank;
         struct number_list *list = &rank->numbers;
         struct rank_numbers values;
         const struct rank_numbers *numbers = &values;
 
-        number_values_of_rank(stream, now_ns, &values, &rank->meter);
+        number_values_of_rank(feed, now_ns, &values, &rank->meter);
         dlp__rank__init(message);
         list->n = 0;
         list->is_brief = place > 0;
@@ -62,10 +62,10 @@ static void fill_rank(struct rank_message *rank, struct session *session, uint32
         message->numbers = list->pointers;
         message->n_numbers = list->n;
         message->n_batches = values.n_released;
-        message->rank = stream->rank;
+        message->rank = feed->rank;
         message->pid = (uint32_t)session->peer.pid;
         message->user = (char *)(uintptr_t)session_user(session);
-        message->memory = (char *)(uintptr_t)stream->ring->payload_segment.obtained;
+        message->memory = (char *)(uintptr_t)feed->ring->payload_segment.obtained;
 }
 
 /* A job's message, and what it points to. */
@@ -153,10 +153,10 @@ static void fill_ranks(struct job_message *message, const struct job *job, struc
         TAILQ_FOREACH(session, &server->sessions, entry) {
                 struct rank_message *rank = &message->ranks[message->job.n_ranks];
 
-                if (session->job != job || !session->stream || message->job.n_ranks == DLP_LOCAL_RANKS_MAX)
+                if (session->job != job || !session->feed || message->job.n_ranks == DLP_LOCAL_RANKS_MAX)
                         continue;
                 fill_rank(rank, session, (uint32_t)message->job.n_ranks, now_ns);
-                if (!message->job.wait_reason && dlp_ring_waits(session->stream->ring->control, &message->wait))
+                if (!message->job.wait_reason && dlp_ring_waits(session->feed->ring->control, &message->wait))
                         fill_wait_reason(message);
                 message->job.user = rank->rank.user;
                 message->rank_pointers[message->job.n_ranks++] = &rank->rank;

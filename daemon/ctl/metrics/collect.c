@@ -86,21 +86,21 @@ static int collect_ranks(struct server *server, struct metrics *metrics) {
         if (!metrics->ranks)
                 return -ENOMEM;
         TAILQ_FOREACH(session, &server->sessions, entry) {
-                struct job_metrics *job = session->stream ? collect_job_of(metrics, session->job) : NULL;
+                struct job_metrics *job = session->feed ? collect_job_of(metrics, session->job) : NULL;
                 struct rank_metrics *rank = &metrics->ranks[metrics->n_ranks];
                 char number[RANK_MAX];
                 struct dlp_wait wait;
 
                 if (!job)
                         continue;
-                snprintf(number, sizeof(number), "%u", session->stream->rank);
+                snprintf(number, sizeof(number), "%u", session->feed->rank);
                 rank->labels = metrics_label(job->labels, "rank", number);
                 if (!rank->labels)
                         return -ENOMEM;
                 metrics->n_ranks++;
                 job->numbers.n_ranks++;
-                job->numbers.is_on_hold |= dlp_ring_waits(session->stream->ring->control, &wait);
-                number_values_of_rank(session->stream, now_ns, &rank->numbers, &rank->meter);
+                job->numbers.is_on_hold |= dlp_ring_waits(session->feed->ring->control, &wait);
+                number_values_of_rank(session->feed, now_ns, &rank->numbers, &rank->meter);
         }
         return 0;
 }

@@ -27,7 +27,7 @@ static bool are_others_served(const struct session *session) {
         const struct session *other;
 
         TAILQ_FOREACH(other, &session->server->sessions, entry)
-                if (other->stream && other->peer.uid != session->peer.uid)
+                if (other->feed && other->peer.uid != session->peer.uid)
                         return true;
         return false;
 }

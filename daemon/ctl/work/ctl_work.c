@@ -71,7 +71,7 @@ static void fill_run(struct orders_message *orders, struct order_message *messag
         message->order.n_others = n;
         for (uint32_t k = 0; k < n; k++)
                 message->order.others[k] = task->rows[k + 1].index;
-        for (uint32_t i = 0; i < desk->n_of_samples && desk->stream->job->terms.repeats; i++) {
+        for (uint32_t i = 0; i < desk->n_of_samples && desk->feed->job->terms.repeats; i++) {
                 message->steps[i].seeds = ctl_work_take_words(orders, n);
                 message->steps[i].n_seeds = n;
                 for (uint32_t k = 0; k < n; k++)
@@ -96,7 +96,7 @@ static void order_fill(struct orders_message *orders, uint32_t idx, const struct
                 order->n_samples = task->batch->n_kept;
         for (uint32_t i = 0; i < n; i++) {
                 uint32_t idx_field = desk->steps[first + i];
-                const struct field_layout *field = &desk->stream->layout.fields[idx_field];
+                const struct field_layout *field = &desk->feed->layout.fields[idx_field];
                 Dlp__OrderStep *step = &message->steps[i];
 
                 dlp__order_step__init(step);
@@ -153,8 +153,8 @@ static void ctl_work_deal(struct desk *desk) {
 }
 
 void work_deal(struct session *rank) {
-        if (rank->stream && rank->stream->desk)
-                ctl_work_deal(rank->stream->desk);
+        if (rank->feed && rank->feed->desk)
+                ctl_work_deal(rank->feed->desk);
 }
 
 /* ---- attaching ------------------------------------------------------------------------------------------------- */
@@ -172,8 +172,8 @@ static struct session *find_rank(const struct session *session, const char *tick
         struct session *rank;
 
         TAILQ_FOREACH(rank, &session->server->sessions, entry)
-                if (!rank->closed && rank->stream && rank->stream->desk && rank->peer.uid == session->peer.uid &&
-                    is_ticket(ticket, rank->stream->desk->ticket))
+                if (!rank->closed && rank->feed && rank->feed->desk && rank->peer.uid == session->peer.uid &&
+                    is_ticket(ticket, rank->feed->desk->ticket))
                         return rank;
         return NULL;
 }
@@ -193,9 +193,9 @@ static void tell_form(Dlp__Form *form, uint64_t offset, uint64_t stride, uint32_
         form->n_shape = n_dims;
 }
 
-static void tell_step(struct told_step *told, const struct stream *stream, uint32_t idx_field) {
-        const struct own_step *own = program_own(programs_first(stream->programs), idx_field);
-        const struct field_layout *field = &stream->layout.fields[idx_field];
+static void tell_step(struct told_step *told, const struct feed *feed, uint32_t idx_field) {
+        const struct own_step *own = program_own(programs_first(feed->programs), idx_field);
+        const struct field_layout *field = &feed->layout.fields[idx_field];
         const struct field_form *form = &field->form;
 
         dlp__work_step__init(&told->step);
@@ -224,26 +224,26 @@ static void tell_step(struct told_step *told, const struct stream *stream, uint3
         told->pointer = &told->step;
 }
 
-static void ctl_work_tell(struct session *session, uint64_t id, const struct stream *stream, const int fds[2]) {
-        const struct desk *desk = stream->desk;
-        const struct dlp_control *control = stream->ring->control;
+static void ctl_work_tell(struct session *session, uint64_t id, const struct feed *feed, const int fds[2]) {
+        const struct desk *desk = feed->desk;
+        const struct dlp_control *control = feed->ring->control;
         struct told_step told[DLP_TENSORS_MAX];
         Dlp__WorkStep *pointers[DLP_TENSORS_MAX];
         Dlp__Working working = DLP__WORKING__INIT;
         Dlp__Reply reply = DLP__REPLY__INIT;
 
         for (uint32_t i = 0; i < desk->n_steps; i++) {
-                tell_step(&told[i], stream, desk->steps[i]);
+                tell_step(&told[i], feed, desk->steps[i]);
                 pointers[i] = &told[i].step;
         }
         working.steps = pointers;
         working.n_steps = desk->n_steps;
-        working.payload_bytes = stream->ring->payload_segment.n_bytes;
+        working.payload_bytes = feed->ring->payload_segment.n_bytes;
         working.slots_offset = control->slots_offset;
         working.slot_bytes = control->slot_bytes;
         working.n_slots = control->n_slots;
         working.batch_size = control->batch_size;
-        working.numbers_offset = stream->layout.numbers_offset;
+        working.numbers_offset = feed->layout.numbers_offset;
         reply.id = id;
         reply.body_case = DLP__REPLY__BODY_WORKING;
         reply.working = &working;
@@ -272,7 +272,7 @@ static void ctl_work_seat_free(struct seat *seat) {
 }
 
 /* The rank's memory is opened anew, as for the trainer: so it is known who holds it. */
-static int ctl_work_lend(const struct stream *stream, struct seat *seat, int ret_fds[2], struct why *why) {
+static int ctl_work_lend(const struct feed *feed, struct seat *seat, int ret_fds[2], struct why *why) {
         int fd, r;
 
         if (seat->supervises)
@@ -280,7 +280,7 @@ static int ctl_work_lend(const struct stream *stream, struct seat *seat, int ret
         r = make_mark(&ret_fds[1], &seat->mark, why);
         if (r < 0)
                 return r;
-        fd = held_lend(stream->ring->payload_segment.fd, O_RDWR, why);
+        fd = held_lend(feed->ring->payload_segment.fd, O_RDWR, why);
         ret_fds[0] = fd;
         return fd < 0 ? fd : 0;
 }
@@ -315,13 +315,13 @@ void handle_work(struct session *session, const Dlp__Request *request) {
                                "started anew");
                 return;
         }
-        if (desk_has_batches(rank->stream->desk) && !work->supervises && !work->takes_batches) {
+        if (desk_has_batches(rank->feed->desk) && !work->supervises && !work->takes_batches) {
                 session_refuse(session, request->id, -EPROTONOSUPPORT,
                                "work: a function of this rank gets whole batches (batch=true), and the libdlclient of "
                                "this worker process is too old for that: install the version of the daemon's");
                 return;
         }
-        if (work->supervises && rank->stream->desk->supervisor) {
+        if (work->supervises && rank->feed->desk->supervisor) {
                 session_refuse(session, request->id, -EADDRINUSE,
                                "work: another process supervises the worker processes of this rank");
                 return;
@@ -337,7 +337,7 @@ void handle_work(struct session *session, const Dlp__Request *request) {
         seat->takes_runs = work->takes_runs;
         seat->pid = session->peer.pid;
         seat->limit_ns = ctl_work_limit_of(work);
-        r = ctl_work_lend(rank->stream, seat, fds, &why);
+        r = ctl_work_lend(rank->feed, seat, fds, &why);
         if (r < 0) {
                 close_both(fds);
                 ctl_work_seat_free(seat);
@@ -347,10 +347,10 @@ void handle_work(struct session *session, const Dlp__Request *request) {
         session->seat = seat;
         session->state = SESSION_WORKING;
         closer_refuse_descriptors(session->fd);
-        desk_sit(rank->stream->desk, seat);
-        log_debug("ctl", "worker process connected job=%s rank=%u pid=%d", rank->job->name, rank->stream->rank,
+        desk_sit(rank->feed->desk, seat);
+        log_debug("ctl", "worker process connected job=%s rank=%u pid=%d", rank->job->name, rank->feed->rank,
                   session->peer.pid);
-        ctl_work_tell(session, request->id, rank->stream, fds); /* may close the session */
+        ctl_work_tell(session, request->id, rank->feed, fds); /* may close the session */
         close_both(fds);
         work_deal(rank);
 }
@@ -368,13 +368,13 @@ static uint32_t n_sizes(const struct desk *desk) {
         uint32_t n = 0;
 
         for (uint32_t i = 0; i < desk->n_steps; i++)
-                n += delivered_n_sizes(&desk->stream->layout.fields[desk->steps[i]].form);
+                n += delivered_n_sizes(&desk->feed->layout.fields[desk->steps[i]].form);
         return n;
 }
 
 static void note_sizes(const struct desk *desk, struct task *task, const uint64_t *sizes) {
         for (uint32_t i = 0; i < desk->n_steps; i++) {
-                const struct field_form *form = &desk->stream->layout.fields[desk->steps[i]].form;
+                const struct field_form *form = &desk->feed->layout.fields[desk->steps[i]].form;
 
                 delivered_shape(form, sizes, task->results[desk->steps[i]]);
                 sizes += delivered_n_sizes(form);

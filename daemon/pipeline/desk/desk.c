@@ -21,8 +21,8 @@ static int make_ticket(char ticket[DESK_TICKET_MAX]) {
         return 0;
 }
 
-int desk_new(struct stream *stream, struct fair_queue *ready, struct desk **ret_desk) {
-        const struct program *program = programs_first(stream->programs);
+int desk_new(struct feed *feed, struct fair_queue *ready, struct desk **ret_desk) {
+        const struct program *program = programs_first(feed->programs);
         struct desk *desk = calloc(1, sizeof(*desk));
         int r;
 
@@ -41,7 +41,7 @@ int desk_new(struct stream *stream, struct fair_queue *ready, struct desk **ret_
                 *ret_desk = NULL;
                 return r;
         }
-        desk->stream = stream;
+        desk->feed = feed;
         desk->alone_ns = clock_now_ns();
         atomic_init(&desk->n_run, 1);
         desk->ready = ready;
@@ -83,7 +83,7 @@ void desk_steps_of(const struct desk *desk, const struct task *task, uint32_t *r
 
 void desk_give_back(struct desk *desk, struct task *task, enum own_state state) {
         task->own.state = state;
-        fair_queue_push(desk->ready, &desk->stream->job->share, &task->ready);
+        fair_queue_push(desk->ready, &desk->feed->job->share, &task->ready);
 }
 
 static void give_back_some(struct desk *desk, struct task *const *tasks, uint32_t n, enum own_state state) {
@@ -93,7 +93,7 @@ static void give_back_some(struct desk *desk, struct task *const *tasks, uint32_
                 tasks[i]->own.state = state;
                 items[i] = &tasks[i]->ready;
         }
-        fair_queue_push_all(desk->ready, &desk->stream->job->share, items, n);
+        fair_queue_push_all(desk->ready, &desk->feed->job->share, items, n);
 }
 
 bool desk_put(struct desk *desk, struct task *task) {
@@ -132,14 +132,14 @@ static void give_back_all(struct desk *desk, struct tasks *tasks, enum own_state
 }
 
 const char *desk_function(const struct desk *desk) {
-        return program_own(programs_first(desk->stream->programs), desk->steps[0])->function;
+        return program_own(programs_first(desk->feed->programs), desk->steps[0])->function;
 }
 
 const char *desk_function_of(const struct desk *desk, const struct task *task) {
         uint32_t first, n;
 
         desk_steps_of(desk, task, &first, &n);
-        return program_own(programs_first(desk->stream->programs), desk->steps[first])->function;
+        return program_own(programs_first(desk->feed->programs), desk->steps[first])->function;
 }
 
 /* ---- seats ----------------------------------------------------------------------------------------------------- */
@@ -318,7 +318,7 @@ struct why *desk_note(struct task *task) {
 }
 
 void desk_why(const struct task *task, enum own_state state, struct why *ret_why) {
-        struct desk *desk = task->batch->stream->desk;
+        struct desk *desk = task->batch->feed->desk;
 
         if (state == OWN_ENDED) {
                 pthread_mutex_lock(&desk->lock);

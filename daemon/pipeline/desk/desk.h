@@ -1,7 +1,7 @@
 /* pipeline/desk/desk.h: samples that wait for a function of the trainer's, and the processes that take them.
  *
  * The function runs in worker processes that the trainer starts, never in the daemon. When all fields of a sample are
- * in the slot, the worker thread lays its task on the desk of the stream. A seat is one worker process that is
+ * in the slot, the worker thread lays its task on the desk of the feed. A seat is one worker process that is
  * connected; the main thread deals it tasks as orders, which say where in the slot the sample is, and takes its
  * answers. What has been answered goes back to the worker threads, one of which counts the batch down as for every
  * other sample. So the main thread only passes tasks on, and a function that fails is a damaged sample like all others.
@@ -83,7 +83,7 @@ struct overdue {
 };
 
 struct desk {
-        struct stream *stream;
+        struct feed *feed;
         struct fair_queue *ready; /* to the worker threads */
         char ticket[DESK_TICKET_MAX];
         uint32_t n_steps;
@@ -112,8 +112,8 @@ struct desk {
         bool is_dealing; /* the caller's: it deals already */
 };
 
-/* NULL in `ret_desk` if no function is applied to any field of the stream. -ENOMEM, or what getrandom() fails with. */
-int desk_new(struct stream *stream, struct fair_queue *ready, struct desk **ret_desk);
+/* NULL in `ret_desk` if no function is applied to any field of the feed. -ENOMEM, or what getrandom() fails with. */
+int desk_new(struct feed *feed, struct fair_queue *ready, struct desk **ret_desk);
 void desk_free(struct desk *desk);
 
 /* Are functions applied to single samples? NULL: none are applied. */

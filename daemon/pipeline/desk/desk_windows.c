@@ -55,7 +55,7 @@ uint32_t desk_room_of(const struct seat *seat) {
 
 /* The slowest process counts. */
 uint32_t desk_choose_run(const struct desk *desk) {
-        uint64_t ring = (uint64_t)desk->stream->ring->n_slots * desk->stream->batch_samples, slowest_ns = 0, n;
+        uint64_t ring = (uint64_t)desk->feed->ring->n_slots * desk->feed->batch_samples, slowest_ns = 0, n;
         const struct seat *seat;
         uint32_t n_workers = 0;
 

@@ -15,11 +15,11 @@
 /* The dataset that has the candidate, and its number there. */
 static struct catalog_dataset *dataset_of(const struct task *task, uint64_t *ret_sample) {
         *ret_sample = task->sample.candidate;
-        return catalog_dataset_with(task->batch->stream->dataset, ret_sample);
+        return catalog_dataset_with(task->batch->feed->dataset, ret_sample);
 }
 
 static void name_sample(struct task *task, const char *text, struct why *ret_named) {
-        const struct catalog_dataset *all = task->batch->stream->dataset;
+        const struct catalog_dataset *all = task->batch->feed->dataset;
         char name[SOURCE_NAME_SIZE];
         uint64_t sample;
         const struct catalog_dataset *dataset = dataset_of(task, &sample);
@@ -79,29 +79,29 @@ static bool is_to_be_judged(const struct task *task, int error) {
 }
 
 static enum sample_state substitute(struct worker *worker, struct task *task, const struct why *named) {
-        struct stream *stream = task->batch->stream;
+        struct feed *feed = task->batch->feed;
         struct why none;
 
-        if (++task->sample.n_tries < stream->whole.terms.n_positions && task->sample.n_tries <= SUBSTITUTES_MAX) {
+        if (++task->sample.n_tries < feed->whole.terms.n_positions && task->sample.n_tries <= SUBSTITUTES_MAX) {
                 report(task, named, "the next sample of the order takes its place");
                 task->trouble->since_ns = 0;
                 batch_forget_shape(task->batch);
                 return SAMPLE_SUBSTITUTE;
         }
         why_set(&none, 0, "%s: no good sample found to take the place of sample %llu in %llu tries; the first: %s",
-                stream->dataset->name, (unsigned long long)task->sample.index, (unsigned long long)task->sample.n_tries,
+                feed->dataset->name, (unsigned long long)task->sample.index, (unsigned long long)task->sample.n_tries,
                 task->trouble->reason.text);
         return end_job(worker, task, EBADMSG, &none);
 }
 
 static enum sample_state end_too_many(struct worker *worker, struct task *task, const struct why *last) {
-        const struct stream *stream = task->batch->stream;
+        const struct feed *feed = task->batch->feed;
         uint64_t sample;
-        unsigned long long n_allowed = stream->job->damage.n_allowed;
+        unsigned long long n_allowed = feed->job->damage.n_allowed;
         struct why why;
 
         why_set(&why, 0, "%s: %llu damaged samples, max_errors allows %llu; the last: %s; dlctl errors %s lists them",
-                stream->dataset->name, n_allowed + 1, n_allowed, last->text, dataset_of(task, &sample)->name);
+                feed->dataset->name, n_allowed + 1, n_allowed, last->text, dataset_of(task, &sample)->name);
         return end_job(worker, task, ENOTRECOVERABLE, &why);
 }
 
@@ -141,7 +141,7 @@ static enum sample_state park(struct task *task, uint64_t round, const struct wh
 }
 
 enum sample_state failure_decide(struct worker *worker, struct task *task) {
-        struct job *job = task->batch->stream->job;
+        struct job *job = task->batch->feed->job;
         uint64_t sample, round;
         struct catalog_dataset *dataset = dataset_of(task, &sample);
         int error = task_trouble(task) ? worker->fault.error : -ENOMEM;

@@ -10,10 +10,10 @@
 #include "daemon/pipeline/schedule.h"
 #include "proto/base/clock.h"
 
-static void read_parked_again(struct planner *planner, struct stream *stream, struct trouble *trouble) {
-        struct task *task = planner_take_task(planner, stream);
+static void read_parked_again(struct planner *planner, struct feed *feed, struct trouble *trouble) {
+        struct task *task = planner_take_task(planner, feed);
 
-        TAILQ_REMOVE(&stream->parked, trouble, entry);
+        TAILQ_REMOVE(&feed->parked, trouble, entry);
         planner->n_parked--;
         task->n_rows = 1;
         task->idx_row = 0;
@@ -29,7 +29,7 @@ static void read_parked_again(struct planner *planner, struct stream *stream, st
 /* ---- giving up ----------------------------------------------------------------------------------------------- */
 
 /* The sample is not wanted any more, or its job has failed: it ends without having been served. */
-static void give_up(struct planner *planner, struct stream *stream, struct trouble *parked, const struct why *why) {
+static void give_up(struct planner *planner, struct feed *feed, struct trouble *parked, const struct why *why) {
         struct counters *counters = planner->options.counters;
         struct batch *batch = parked->batch;
 
@@ -41,75 +41,74 @@ static void give_up(struct planner *planner, struct stream *stream, struct troub
                 batch_whole_done(batch, counters);
         else
                 batch_sample_done(batch, counters);
-        TAILQ_REMOVE(&stream->parked, parked, entry);
+        TAILQ_REMOVE(&feed->parked, parked, entry);
         planner->n_parked--;
         free(parked);
 }
 
-static struct outage *outage_of(const struct stream *stream, const struct trouble *parked) {
+static struct outage *outage_of(const struct feed *feed, const struct trouble *parked) {
         uint64_t sample = parked->sample.candidate;
 
-        return catalog_dataset_with(stream->dataset, &sample)->outage;
+        return catalog_dataset_with(feed->dataset, &sample)->outage;
 }
 
 static bool is_too_late(const struct planner *planner, const struct trouble *parked, uint64_t now_ns) {
         return now_ns - parked->since_ns >= planner->options.settings->outage_timeout * 1000000000u;
 }
 
-static void give_up_late(struct planner *planner, struct stream *stream, struct trouble *parked, uint64_t now_ns) {
+static void give_up_late(struct planner *planner, struct feed *feed, struct trouble *parked, uint64_t now_ns) {
         struct why why, reason;
 
-        if (!outage_is_held(outage_of(stream, parked), &reason))
+        if (!outage_is_held(outage_of(feed, parked), &reason))
                 reason = parked->last; /* a look can open the dataset, but reads fail */
-        why_set(&why, 0, "%s could not be read for %llu s (outage_timeout): %s", stream->dataset->name,
+        why_set(&why, 0, "%s could not be read for %llu s (outage_timeout): %s", feed->dataset->name,
                 (unsigned long long)(now_ns - parked->since_ns) / 1000000000u, reason.text);
-        if (!stream->is_given_up)
-                log_user_error(stream->job->uid, "outage", "the job ends: %s job=%s rank=%u", why.text,
-                               stream->job->name, stream->rank);
-        stream->is_given_up = true;
-        give_up(planner, stream, parked, &why);
+        if (!feed->is_given_up)
+                log_user_error(feed->job->uid, "outage", "the job ends: %s job=%s rank=%u", why.text, feed->job->name,
+                               feed->rank);
+        feed->is_given_up = true;
+        give_up(planner, feed, parked, &why);
 }
 
 /* ---- continuing ---------------------------------------------------------------------------------------------- */
 
-static void park_go_on_with(struct planner *planner, struct stream *stream, uint64_t now_ns) {
-        uint64_t n_ended = catalog_dataset_n_ended(stream->dataset);
+static void park_go_on_with(struct planner *planner, struct feed *feed, uint64_t now_ns) {
+        uint64_t n_ended = catalog_dataset_n_ended(feed->dataset);
         struct trouble *parked, *next;
         struct why why;
 
-        catalog_dataset_poke(stream->dataset);
-        if (stream->n_outages != n_ended) { /* open files may belong to a mount that is gone */
-                stream->n_outages = n_ended;
-                planner_forget_files(planner, stream);
+        catalog_dataset_poke(feed->dataset);
+        if (feed->n_outages != n_ended) { /* open files may belong to a mount that is gone */
+                feed->n_outages = n_ended;
+                planner_forget_files(planner, feed);
         }
-        TAILQ_FOREACH_SAFE(parked, &stream->parked, entry, next) {
-                bool failed = atomic_load_explicit(&stream->job->failed, memory_order_acquire);
+        TAILQ_FOREACH_SAFE(parked, &feed->parked, entry, next) {
+                bool failed = atomic_load_explicit(&feed->job->failed, memory_order_acquire);
 
                 if (failed)
-                        job_failure(stream->job, &why);
+                        job_failure(feed->job, &why);
                 if (!batch_is_wanted(parked->batch))
-                        give_up(planner, stream, parked, NULL);
+                        give_up(planner, feed, parked, NULL);
                 else if (failed)
-                        give_up(planner, stream, parked, &why);
+                        give_up(planner, feed, parked, &why);
                 else if (is_too_late(planner, parked, now_ns))
-                        give_up_late(planner, stream, parked, now_ns);
-                else if (outage_has_cleared(outage_of(stream, parked), parked->round) &&
-                         schedule_may_take(planner, stream))
-                        read_parked_again(planner, stream, parked);
+                        give_up_late(planner, feed, parked, now_ns);
+                else if (outage_has_cleared(outage_of(feed, parked), parked->round) && schedule_may_take(planner, feed))
+                        read_parked_again(planner, feed, parked);
         }
 }
 
 void park_go_on(struct planner *planner) {
         uint64_t now_ns = planner->n_parked > 0 ? clock_now_ns() : 0;
-        struct stream *stream;
+        struct feed *feed;
 
         if (planner->n_parked == 0)
                 return;
-        TAILQ_FOREACH(stream, &planner->streams, entry)
-                if (!TAILQ_EMPTY(&stream->parked))
-                        park_go_on_with(planner, stream, now_ns);
+        TAILQ_FOREACH(feed, &planner->feeds, entry)
+                if (!TAILQ_EMPTY(&feed->parked))
+                        park_go_on_with(planner, feed, now_ns);
 }
 
-uint64_t park_since_ns(const struct stream *stream) {
-        return TAILQ_FIRST(&stream->parked)->since_ns;
+uint64_t park_since_ns(const struct feed *feed) {
+        return TAILQ_FIRST(&feed->parked)->since_ns;
 }

@@ -83,7 +83,7 @@ static bool is_possible(const struct rendering *rendering, const struct task *ta
         if (opened->is_rendered && (field->what == RENDER_OPEN || field->what == RENDER_REFUSE ||
                                     (field->what == RENDER_WHOLE && opened->opened.n_bytes > field->out.n_bytes)))
                 return false;
-        return fits_form(&task->batch->stream->layout.fields[field->idx], codec, &opened->opened) &&
+        return fits_form(&task->batch->feed->layout.fields[field->idx], codec, &opened->opened) &&
                fits_limits(rendering, codec_before_plugins(codec), &opened->opened);
 }
 

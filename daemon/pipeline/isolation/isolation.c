@@ -44,7 +44,7 @@ int isolation_init(struct isolation *isolation, const struct isolation_options *
         return r;
 }
 
-/* ---- a stream ---------------------------------------------------------------------------------------------------- */
+/* ---- a feed ---------------------------------------------------------------------------------------------------- */
 
 static void describe_left(const struct program *program, struct render_program *words) {
         for (uint32_t i = 0; i < program_n_fields(program); i++) {

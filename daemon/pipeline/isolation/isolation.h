@@ -2,11 +2,11 @@
  *
  * A worker stays what it is: it takes samples, asks collation for places, judges failures and counts batches down. What
  * makes something of strangers' bytes (codec_interprets()) it does not call: it sends the field as an order to a cell
- * (base/cell/cell.h) and waits for the answer. The cell has the slots of the stream mapped and renders into them.
+ * (base/cell/cell.h) and waits for the answer. The cell has the slots of the feed mapped and renders into them.
  *
- * A cell is for one user and one worker. It has the slots of that user's streams, their pipelines, and the bytes of the
+ * A cell is for one user and one worker. It has the slots of that user's feeds, their pipelines, and the bytes of the
  * sample that it is with, which the worker copies for it: read buffers are shared by all users, so no cell sees them.
- * Files above TASK_BUFFER_BYTES are read into memory of the stream, which its cells map. */
+ * Files above TASK_BUFFER_BYTES are read into memory of the feed, which its cells map. */
 #pragma once
 
 #include <sys/types.h>
@@ -40,9 +40,9 @@ int isolation_init(struct isolation *isolation, const struct isolation_options *
 /* Starts a cell that decodes, if it does not run. -ENOSYS: it cannot be confined, or it ended; else as cell_start(). */
 int isolation_start(struct isolation *isolation, const struct render_setup *setup, struct cell *cell, struct why *why);
 
-/* ---- a stream ---------------------------------------------------------------------------------------------------- */
+/* ---- a feed ---------------------------------------------------------------------------------------------------- */
 
-/* What the cells of a stream's user get of it. */
+/* What the cells of a feed's user get of it. */
 struct isolated {
         struct isolation *isolation;
         const uint8_t *slots_base; /* where the daemon has `slots` */

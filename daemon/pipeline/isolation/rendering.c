@@ -15,7 +15,7 @@
 #define RENDERING_ALONE 9 /* a cell ended over several fields: order them one by one */
 
 bool rendering_is_for(const struct task *task, uint32_t idx_field) {
-        return task->batch->stream->isolated && codec_interprets(program_codec(task->program, idx_field));
+        return task->batch->feed->isolated && codec_interprets(program_codec(task->program, idx_field));
 }
 
 /* ---- the tray ---------------------------------------------------------------------------------------------------- */
@@ -113,8 +113,8 @@ static void begin_packet(struct rendering *rendering) {
 
 /* The next order of the packet. */
 static void begin_order(struct rendering *rendering, struct task *task, uint64_t allowed_bytes) {
-        const struct isolated *isolated = task->batch->stream->isolated;
-        const struct source *source = dataset_source(task->batch->stream->dataset->dataset);
+        const struct isolated *isolated = task->batch->feed->isolated;
+        const struct source *source = dataset_source(task->batch->feed->dataset->dataset);
         uint32_t part = source->n_parts > 0 ? source_part_of(source, task->sample.candidate) : 0;
         struct render_order *order = &rendering->orders[rendering->n_orders];
 
@@ -160,7 +160,7 @@ static int rendering_add_field(struct rendering *rendering, uint32_t idx_field, 
 }
 
 static struct cell_place place_in_slots(const struct rendering *rendering, const uint8_t *out, uint64_t n_bytes) {
-        const struct isolated *isolated = rendering->task->batch->stream->isolated;
+        const struct isolated *isolated = rendering->task->batch->feed->isolated;
 
         return (struct cell_place){ isolated->slots.number, (uint64_t)(out - isolated->slots_base), n_bytes };
 }
@@ -204,7 +204,7 @@ static void lend_all(const struct rendering *rendering, struct cell *cell) {
         cell_lend(cell, &rendering->user_cell->tray.memory);
         for (uint32_t k = 0; k < rendering->n_orders; k++) {
                 const struct task *task = rendering->tasks[k];
-                const struct isolated *isolated = task->batch->stream->isolated;
+                const struct isolated *isolated = task->batch->feed->isolated;
 
                 cell_lend(cell, &isolated->slots);
                 for (uint32_t i = 0; i < isolated->n_programs; i++)
@@ -304,7 +304,7 @@ static void rendering_tell_end(struct rendering *rendering, pid_t pid, const str
                 log_warning("isolation",
                             "the decoder process %ld of user %u %s over sample %llu of %s; another one takes its place",
                             (long)pid, (unsigned)rendering->user_cell->uid, how->text,
-                            (unsigned long long)task->sample.candidate, task->batch->stream->dataset->name);
+                            (unsigned long long)task->sample.candidate, task->batch->feed->dataset->name);
         else if (n_before == ENDS_TOLD_MAX)
                 log_warning("isolation", "more than %u decoder processes have ended; further ones are counted only",
                             ENDS_TOLD_MAX);
@@ -401,7 +401,7 @@ static bool is_in_read(const struct task *task, uint32_t idx_field) {
 
 /* The next order of the packet has all of them. An order without fields is taken back. */
 static int order_ahead(struct rendering *rendering, struct task *task, struct why *why) {
-        const struct layout *layout = &task->batch->stream->layout;
+        const struct layout *layout = &task->batch->feed->layout;
         struct render_field *field;
         int r = 0;
 
@@ -439,19 +439,19 @@ static struct ordered *begin_ordered(struct ordered *ordered, struct task *task)
         ordered->task = task;
         ordered->took_ns = 0;
         ordered->n_stages = 0;
-        memset(ordered->ahead, 0, sizeof(ordered->ahead[0]) * task->batch->stream->layout.n_fields);
+        memset(ordered->ahead, 0, sizeof(ordered->ahead[0]) * task->batch->feed->layout.n_fields);
         return ordered;
 }
 
 bool rendering_may_gather(const struct task *task) {
         return (task->state == SAMPLE_OPEN || task->state == SAMPLE_RENDER) && task->request.result >= 0 &&
-               task->batch->stream->isolated && batch_is_wanted(task->batch);
+               task->batch->feed->isolated && batch_is_wanted(task->batch);
 }
 
 void rendering_gather(struct rendering *rendering, struct task *const *tasks, uint32_t n) {
         uint64_t begin_ns = clock_now_ns(), each_ns;
         struct why why;
-        int r = user_cells_get(&rendering->user_cells, tasks[0]->batch->stream->job->uid, &rendering->user_cell, &why);
+        int r = user_cells_get(&rendering->user_cells, tasks[0]->batch->feed->job->uid, &rendering->user_cell, &why);
 
         begin_packet(rendering);
         for (uint32_t k = 0; k < n && r == 0; k++)
@@ -505,7 +505,7 @@ int rendering_begin(struct rendering *rendering, struct task *task, struct why *
         struct ordered *ordered;
         int r;
 
-        if (!task->batch->stream->isolated)
+        if (!task->batch->feed->isolated)
                 return 0;
         rendering->n_ends = 0;
         rendering->now_task = task;
@@ -516,7 +516,7 @@ int rendering_begin(struct rendering *rendering, struct task *task, struct why *
         }
         rendering->now = begin_ordered(&rendering->ordered[0], task);
         rendering->now->task = NULL;
-        r = user_cells_get(&rendering->user_cells, task->batch->stream->job->uid, &rendering->user_cell, why);
+        r = user_cells_get(&rendering->user_cells, task->batch->feed->job->uid, &rendering->user_cell, why);
         begin_packet(rendering);
         if (r == 0)
                 r = order_ahead(rendering, task, why);

@@ -95,7 +95,7 @@ struct job {
         struct damage damage;
         struct step_waits waits;
         _Atomic uint64_t traced; /* its word, for whoever writes events (base/base_trace.h) */
-        _Atomic uint32_t refs;   /* the members, and streams whose last samples are still under way */
+        _Atomic uint32_t refs;   /* the members, and feeds whose last samples are still under way */
 
         pthread_mutex_t lock;                     /* guards what follows; only work.lock is taken under it */
         struct budget *orders_budget;             /* paid for orders_bytes; NULL: none has yet */
@@ -155,7 +155,7 @@ struct cursor cursor_begin(const struct cursor *cursor, const struct job_terms *
 /* Takes the rank out; the last one out removes the job from the list. Frees the member. */
 void job_leave(struct job *job, struct job_member *member);
 
-/* For streams, which may outlive their membership by a moment. Any thread. */
+/* For feeds, which may outlive their membership by a moment. Any thread. */
 struct job *job_ref(struct job *job);
 void job_unref(struct job *job);
 

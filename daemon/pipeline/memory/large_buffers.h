@@ -1,7 +1,7 @@
 /* pipeline/memory/large_buffers.h: memory for files that do not fit a task's own buffer.
  *
- * Each stream has its own, from what it reserved when its rank attached: room for a few of the largest files of its
- * dataset. If it is used up, the next large file waits for a buffer of the same stream. The buffer that was returned
+ * Each feed has its own, from what it reserved when its rank attached: room for a few of the largest files of its
+ * dataset. If it is used up, the next large file waits for a buffer of the same feed. The buffer that was returned
  * last is taken first, because its pages exist and are in the caches. Planner only. */
 #pragma once
 
@@ -17,11 +17,11 @@ struct large_buffer {
         struct large_buffer *next;
         uint64_t n_bytes;        /* of `bytes` */
         uint8_t *bytes;          /* aligned to LARGE_BUFFER_ALIGN */
-        struct cell_area shared; /* the same, for cells of the stream's user; none: it is not shared */
+        struct cell_area shared; /* the same, for cells of the feed's user; none: it is not shared */
 };
 
 struct large_buffers {
-        struct budget *budget;       /* what the stream has reserved */
+        struct budget *budget;       /* what the feed has reserved */
         struct isolation *isolation; /* NULL: no cell needs to see them */
         struct large_buffer *spare;  /* last returned first */
 };

@@ -18,7 +18,7 @@ void scratch_pool_fini(struct scratch_pool *pool) {
 }
 
 static struct job *scratch_job_of(const struct task *task) {
-        return task->batch->stream->job;
+        return task->batch->feed->job;
 }
 
 /* ---- called with the lock held ------------------------------------------------------------------------------- */

@@ -20,30 +20,30 @@
  * How far a rank is says struct replay (pipeline/replay/replay_state.h). */
 #pragma once
 
-#include "daemon/pipeline/stream.h"
+#include "daemon/pipeline/feed.h"
 
 /* ---- planner ------------------------------------------------------------------------------------------------- */
 
-/* The commands STREAM_REPLAY, which does nothing if it was not asked for, and STREAM_REPLAY_END, which is for all ranks
+/* The commands FEED_REPLAY, which does nothing if it was not asked for, and FEED_REPLAY_END, which is for all ranks
  * of the job. */
-void replay_begin(struct stream *stream);
-void replay_end(struct streams *streams, struct stream *stream, enum replay_end end);
+void replay_begin(struct feed *feed);
+void replay_end(struct feeds *feeds, struct feed *feed, enum replay_end end);
 
 /* Once each turn: jobs all of whose ranks have kept enough get their place, and copies that nobody needs are freed.
  * `n_places`: that were chosen so far. */
-void replay_look(struct streams *streams, uint64_t *n_places);
+void replay_look(struct feeds *feeds, uint64_t *n_places);
 
-/* Is the stream, which has no batch to plan, to be served one again now? */
-bool replay_is_due(struct stream *stream);
+/* Is the feed, which has no batch to plan, to be served one again now? */
+bool replay_is_due(struct feed *feed);
 
-/* A batch of the stream was begun: decides whether it is to be kept. */
-void replay_note_begun(struct stream *stream, struct batch *batch);
+/* A batch of the feed was begun: decides whether it is to be kept. */
+void replay_note_begun(struct feed *feed, struct batch *batch);
 
 /* Makes `batch` the next one that is served again. Its slot has been taken. */
-void replay_take(struct stream *stream, struct batch *batch);
+void replay_take(struct feed *feed, struct batch *batch);
 
-/* Frees all. Nothing of the stream is under way. */
-void replay_fini(struct stream *stream);
+/* Frees all. Nothing of the feed is under way. */
+void replay_fini(struct feed *feed);
 
 /* ---- workers ------------------------------------------------------------------------------------------------- */
 

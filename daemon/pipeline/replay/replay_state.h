@@ -28,11 +28,11 @@ enum replay_end {
         REPLAY_AT_END,    /* a rank has no batch left */
 };
 
-/* Of one stream. */
+/* Of one feed. */
 struct replay {
         _Atomic uint32_t state;      /* enum replay_state; relaxed, as all of these */
         _Atomic uint32_t end;        /* enum replay_end */
-        _Atomic uint32_t n_asked;    /* main thread: for the next STREAM_REPLAY; 0: the planner has seen it */
+        _Atomic uint32_t n_asked;    /* main thread: for the next FEED_REPLAY; 0: the planner has seen it */
         _Atomic uint32_t n_total;    /* batches to be served again */
         _Atomic uint32_t n_planned;  /* of these */
         _Atomic uint32_t n_finished; /* batches that were to be kept, whether they could be or not */

@@ -1,4 +1,4 @@
-#include "daemon/pipeline/stream_make.h"
+#include "daemon/pipeline/feed_make.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ static bool reads_field(const struct program *program, uint32_t idx_field) {
 }
 
 /* May a sample fail after one of its fields has been served, because others come with later reads? */
-static bool has_several_reads(const struct stream_options *options) {
+static bool has_several_reads(const struct feed_options *options) {
         for (uint32_t k = 0; k < programs_n_parts(options->programs); k++) {
                 const struct program *program = programs_part(options->programs, k);
                 uint32_t n_stored = 0;
@@ -52,7 +52,7 @@ static bool has_functions(const struct program *program) {
 }
 
 /* A cell may end over a field that it has opened without an error. */
-static bool stream_is_for_cells(const struct programs *programs, uint32_t idx_field) {
+static bool feed_is_for_cells(const struct programs *programs, uint32_t idx_field) {
         for (uint32_t k = 0; k < programs_n_parts(programs); k++)
                 if (codec_interprets(program_codec(programs_part(programs, k), idx_field)))
                         return true;
@@ -60,17 +60,17 @@ static bool stream_is_for_cells(const struct programs *programs, uint32_t idx_fi
 }
 
 /* The form of each field, as its codec says, and from that the slots of the ring. */
-static int stream_plan_layout(struct stream *stream, const struct stream_options *options,
-                              const struct stream_memory *memory, struct why *why) {
+static int feed_plan_layout(struct feed *feed, const struct feed_options *options, const struct feed_memory *memory,
+                            struct why *why) {
         const struct job_terms *terms = &options->job->terms;
         const struct codec_terms codec_terms = {
-                .batch_size = stream->batch_samples,
+                .batch_size = feed->batch_samples,
                 .may_repeat = terms->on_error == ON_ERROR_SUBSTITUTE || terms->repeats ||
-                              dlp_epoch_may_repeat(&stream->whole.terms),
+                              dlp_epoch_may_repeat(&feed->whole.terms),
                 .max_pixels = memory->max_pixels,
         };
         struct layout_limits limits = {
-                .batch_size = stream->batch_samples,
+                .batch_size = feed->batch_samples,
                 .n_rows = terms->batch_size,
                 .n_slots = options->n_slots,
                 .memory_limit = memory->budget->limit_bytes,
@@ -87,27 +87,27 @@ static int stream_plan_layout(struct stream *stream, const struct stream_options
                         r = codec_add_work(program_codec(programs_first(options->programs), i), &work, why);
                 if (r < 0)
                         return r;
-                if (memory->isolation && forms[i].how == COLLATE_RAGGED && stream_is_for_cells(options->programs, i))
+                if (memory->isolation && forms[i].how == COLLATE_RAGGED && feed_is_for_cells(options->programs, i))
                         limits.is_spread = true;
         }
-        r = layout_plan(forms, n_fields, &limits, &stream->layout, why);
-        return r < 0 ? r : whole_check(options->programs, stream->batch_samples, memory->large_bytes, why);
+        r = layout_plan(forms, n_fields, &limits, &feed->layout, why);
+        return r < 0 ? r : whole_check(options->programs, feed->batch_samples, memory->large_bytes, why);
 }
 
-static int stream_make_ring(struct stream *stream, const struct stream_options *options,
-                            const struct stream_memory *memory, struct why *why) {
+static int feed_make_ring(struct feed *feed, const struct feed_options *options, const struct feed_memory *memory,
+                          struct why *why) {
         struct ring_options ring_options = {
                 .geometry = {
                         .n_slots = options->n_slots,
-                        .batch_size = stream->batch_samples,
-                        .slot_bytes = stream->layout.slot_bytes,
-                        .n_ragged = stream->layout.n_ragged,
+                        .batch_size = feed->batch_samples,
+                        .slot_bytes = feed->layout.slot_bytes,
+                        .n_ragged = feed->layout.n_ragged,
                 },
                 .memory = {
                         .huge_pages = memory->huge_pages,
                         .lock = memory->lock,
                         .numa_node = options->numa_node,
-                        .sparse = stream->layout.is_sparse,
+                        .sparse = feed->layout.is_sparse,
                         .n_threads = memory->n_threads,
                 },
                 .budget = memory->budget,
@@ -120,61 +120,61 @@ static int stream_make_ring(struct stream *stream, const struct stream_options *
                  options->job->name);
         if (getrandom(&ring_options.generation, sizeof(ring_options.generation), 0) < 0)
                 return why_errno(why, -errno, "ring");
-        return ring_new(&ring_options, &stream->ring, why);
+        return ring_new(&ring_options, &feed->ring, why);
 }
 
-static int isolate(struct stream *stream, const struct stream_options *options, const struct stream_memory *memory,
+static int isolate(struct feed *feed, const struct feed_options *options, const struct feed_memory *memory,
                    struct why *why) {
         if (!memory->isolation)
                 return 0;
-        stream->large.isolation = memory->isolation;
-        return isolated_new(memory->isolation, stream->ring, options->programs, &stream->isolated, why);
+        feed->large.isolation = memory->isolation;
+        return isolated_new(memory->isolation, feed->ring, options->programs, &feed->isolated, why);
 }
 
-static bool stream_is_packed(const struct stream *stream) {
-        for (uint32_t i = 0; i < stream->layout.n_fields; i++)
-                if (stream->layout.fields[i].form.how == COLLATE_PACKED)
+static bool feed_is_packed(const struct feed *feed) {
+        for (uint32_t i = 0; i < feed->layout.n_fields; i++)
+                if (feed->layout.fields[i].form.how == COLLATE_PACKED)
                         return true;
         return false;
 }
 
 /* Where samples are mixed with one another, a batch has room for what it draws. */
-static int draws_init(struct stream *stream) {
-        uint32_t n = mixing_n_draws(&stream->layout);
+static int draws_init(struct feed *feed) {
+        uint32_t n = mixing_n_draws(&feed->layout);
 
-        for (uint32_t i = 0; i < stream->ring->n_slots && n > 0; i++) {
-                stream->batches[i].draws = calloc(n, sizeof(struct mix_draw));
-                if (!stream->batches[i].draws)
+        for (uint32_t i = 0; i < feed->ring->n_slots && n > 0; i++) {
+                feed->batches[i].draws = calloc(n, sizeof(struct mix_draw));
+                if (!feed->batches[i].draws)
                         return -ENOMEM;
         }
         return 0;
 }
 
 /* Where units have several samples, a batch keeps which positions it holds. */
-static int positions_init(struct stream *stream) {
-        const struct sampling *sampling = stream->job->sampling;
+static int positions_init(struct feed *feed) {
+        const struct sampling *sampling = feed->job->sampling;
 
         if (!sampling || !dlp_order_text_grouper(&sampling->text))
                 return 0;
-        for (uint32_t i = 0; i < stream->ring->n_slots; i++) {
-                stream->batches[i].positions = calloc(stream->batch_samples, sizeof(uint64_t));
-                if (!stream->batches[i].positions)
+        for (uint32_t i = 0; i < feed->ring->n_slots; i++) {
+                feed->batches[i].positions = calloc(feed->batch_samples, sizeof(uint64_t));
+                if (!feed->batches[i].positions)
                         return -ENOMEM;
-                if (!stream_is_packed(stream))
+                if (!feed_is_packed(feed))
                         continue;
-                stream->batches[i].packs = calloc(stream->batch_samples, sizeof(struct pack_place));
-                if (!stream->batches[i].packs)
+                feed->batches[i].packs = calloc(feed->batch_samples, sizeof(struct pack_place));
+                if (!feed->batches[i].packs)
                         return -ENOMEM;
-                stream->batches[i].collating.packs = stream->batches[i].packs;
+                feed->batches[i].collating.packs = feed->batches[i].packs;
         }
         return 0;
 }
 
 /* Where functions get whole batches, a batch keeps which samples it holds. */
-static int samples_init(struct stream *stream) {
-        for (uint32_t i = 0; i < stream->ring->n_slots && stream->layout.has_whole; i++) {
-                stream->batches[i].samples = calloc(stream->batch_samples, sizeof(struct batch_sample));
-                if (!stream->batches[i].samples)
+static int samples_init(struct feed *feed) {
+        for (uint32_t i = 0; i < feed->ring->n_slots && feed->layout.has_whole; i++) {
+                feed->batches[i].samples = calloc(feed->batch_samples, sizeof(struct batch_sample));
+                if (!feed->batches[i].samples)
                         return -ENOMEM;
         }
         return 0;
@@ -187,25 +187,25 @@ static void free_positions(struct batch *batch) {
         free(batch->packs);
 }
 
-static void positions_fini(struct stream *stream) {
+static void positions_fini(struct feed *feed) {
         for (uint32_t i = 0; i < DLP_SLOTS_MAX; i++)
-                free_positions(&stream->batches[i]);
+                free_positions(&feed->batches[i]);
 }
 
-static void batches_init(struct stream *stream) {
+static void batches_init(struct feed *feed) {
         for (uint32_t i = 0; i < DLP_SLOTS_MAX; i++) {
-                struct batch *batch = &stream->batches[i];
+                struct batch *batch = &feed->batches[i];
 
-                batch->stream = stream;
+                batch->feed = feed;
                 pthread_mutex_init(&batch->lock, NULL);
-                if (i >= stream->ring->n_slots)
+                if (i >= feed->ring->n_slots)
                         continue;
-                batch->slot = &stream->ring->slots[i];
-                collating_init(&batch->collating, &stream->layout, batch->slot->base, batch->slot->places);
+                batch->slot = &feed->ring->slots[i];
+                collating_init(&batch->collating, &feed->layout, batch->slot->base, batch->slot->places);
         }
 }
 
-#define LARGE_AT_ONCE 8u  /* large files of a stream that are read at the same time, */
+#define LARGE_AT_ONCE 8u  /* large files of a feed that are read at the same time, */
 #define LARGE_SHARE   16u /* if all of them take at most 1/16 of memory_limit; else fewer */
 #define LARGE_MAX     4u  /* one file may take at most 1/4 of it */
 
@@ -245,46 +245,46 @@ static int refuse_largest(uint64_t longest_bytes, uint64_t most_bytes, struct wh
 
 /* Reserves memory for the largest file of the dataset, or for several. A task that finds none free waits until another
  * one gives its own back. */
-static int stream_reserve_large(struct stream *stream, uint64_t longest, struct why *why) {
-        const struct job_terms *terms = &stream->job->terms;
-        uint64_t limit = stream->budget->limit_bytes, cost;
+static int feed_reserve_large(struct feed *feed, uint64_t longest, struct why *why) {
+        const struct job_terms *terms = &feed->job->terms;
+        uint64_t limit = feed->budget->limit_bytes, cost;
         uint64_t n_bytes = (longest + READER_ALIGN) / READER_ALIGN * READER_ALIGN;
         uint32_t n = terms->batch_size < LARGE_AT_ONCE ? terms->batch_size : LARGE_AT_ONCE;
         int r;
 
-        stream->large.budget = &stream->large_budget;
-        stream->large_max = limit / LARGE_MAX;
+        feed->large.budget = &feed->large_budget;
+        feed->large_max = limit / LARGE_MAX;
         if (n_bytes <= TASK_BUFFER_BYTES)
                 return 0;
-        if (n_bytes > stream->large_max) {
+        if (n_bytes > feed->large_max) {
                 if (terms->on_error == ON_ERROR_FAIL)
-                        return refuse_largest(longest, stream->large_max, why);
-                n_bytes = stream->large_max; /* longer reads will be damaged samples (task_buffer()) */
+                        return refuse_largest(longest, feed->large_max, why);
+                n_bytes = feed->large_max; /* longer reads will be damaged samples (task_buffer()) */
         }
         cost = large_buffer_cost(n_bytes);
         while (n > 1 && n * cost > limit / LARGE_SHARE)
                 n /= 2;
-        r = budget_reserve(stream->budget, n * cost, "reading the largest files", why);
+        r = budget_reserve(feed->budget, n * cost, "reading the largest files", why);
         if (r < 0 && n > 1) { /* one is enough to get on; several only keep the disk busier */
                 n = 1;
-                r = budget_reserve(stream->budget, cost, "reading the largest file", why);
+                r = budget_reserve(feed->budget, cost, "reading the largest file", why);
         }
         if (r == 0)
-                stream->large_budget.limit_bytes = n * cost;
+                feed->large_budget.limit_bytes = n * cost;
         return r;
 }
 
 /* Reads the sampler's columns, and says how many samples a batch has at most. */
-static int load_sampling(struct stream *stream, const struct stream_memory *memory, struct why *why) {
-        const struct job_terms *terms = &stream->job->terms;
-        struct sampling *sampling = stream->job->sampling;
+static int load_sampling(struct feed *feed, const struct feed_memory *memory, struct why *why) {
+        const struct job_terms *terms = &feed->job->terms;
+        struct sampling *sampling = feed->job->sampling;
         uint64_t n = terms->batch_size, n_unit;
         int r;
 
-        stream->batch_samples = terms->batch_size;
+        feed->batch_samples = terms->batch_size;
         if (!sampling)
                 return 0;
-        r = sampling_load(sampling, dataset_source(stream->dataset->dataset), memory->budget, why);
+        r = sampling_load(sampling, dataset_source(feed->dataset->dataset), memory->budget, why);
         if (r < 0)
                 return r;
         n_unit = sampling_unit_max(sampling, terms->batch_size);
@@ -297,7 +297,7 @@ static int load_sampling(struct stream *stream, const struct stream_memory *memo
                                "sampler: a batch may have up to %llu samples; at most %u are possible. Ask for smaller "
                                "batches, or limit the samples of each",
                                (unsigned long long)n, DLP_BATCH_MAX);
-        stream->batch_samples = (uint32_t)n;
+        feed->batch_samples = (uint32_t)n;
         return 0;
 }
 
@@ -305,20 +305,20 @@ static int load_sampling(struct stream *stream, const struct stream_memory *memo
 #define ERRAND_TICK_NS 1000000000ull /* meanwhile there is nothing to do */
 
 struct looking {
-        struct stream *stream;
-        const struct stream_options *options;
-        const struct stream_memory *memory;
+        struct feed *feed;
+        const struct feed_options *options;
+        const struct feed_memory *memory;
         uint64_t longest; /* of reads */
         int result;
         struct why *why;
 };
 
-static void stream_look(void *userdata) {
+static void feed_look(void *userdata) {
         struct looking *looking = userdata;
 
-        looking->result = load_sampling(looking->stream, looking->memory, looking->why);
+        looking->result = load_sampling(looking->feed, looking->memory, looking->why);
         if (looking->result == 0)
-                looking->result = stream_plan_layout(looking->stream, looking->options, looking->memory, looking->why);
+                looking->result = feed_plan_layout(looking->feed, looking->options, looking->memory, looking->why);
         if (looking->result == 0)
                 looking->longest = longest_of_all(looking->options->programs);
 }
@@ -327,8 +327,8 @@ static void stream_look(void *userdata) {
 static void look_as_errand(void *userdata) {
         struct looking *looking = userdata;
 
-        errand_begin(&looking->stream->job->household->user->errands, looking->options->is_unwanted);
-        stream_look(looking);
+        errand_begin(&looking->feed->job->household->user->errands, looking->options->is_unwanted);
+        feed_look(looking);
         if (looking->result == 0 && errand_look() < 0)
                 looking->result = why_errno(looking->why, -ECANCELED, "stream");
         errand_end();
@@ -341,11 +341,11 @@ static void nothing(void *userdata) {
 /* What may look at each sample is work of the user who asks for it. It has a thread of its own, which ends with it: one
  * that may not lower its nice value again would leave it to all that it starts, such as the making of an order. */
 static int look_at_samples(struct looking *looking) {
-        const struct stream *stream = looking->stream;
+        const struct feed *feed = looking->feed;
         int r;
 
-        if (!stream->job->sampling && stream->n_samples < ERRAND_SAMPLES) {
-                stream_look(looking);
+        if (!feed->job->sampling && feed->n_samples < ERRAND_SAMPLES) {
+                feed_look(looking);
                 return looking->result;
         }
         r = crew_run("errand", 1, look_as_errand, ERRAND_TICK_NS, nothing, looking);
@@ -353,8 +353,8 @@ static int look_at_samples(struct looking *looking) {
 }
 
 /* A stream that has ended is told to the client before it asks for its first batch. */
-static void learn_at_once(struct stream *stream) {
-        const struct growth *growth = dataset_source(stream->dataset->dataset)->growth;
+static void learn_at_once(struct feed *feed) {
+        const struct growth *growth = dataset_source(feed->dataset->dataset)->growth;
         uint64_t n_samples;
         bool is_over;
 
@@ -362,15 +362,15 @@ static void learn_at_once(struct stream *stream) {
                 return;
         n_samples = growth_n_samples(growth, &is_over);
         if (is_over)
-                stream_learn_length(stream, n_samples);
+                feed_learn_length(feed, n_samples);
 }
 
-static int make_desk(struct stream *stream, const struct stream_options *options, const struct stream_memory *memory,
+static int make_desk(struct feed *feed, const struct feed_options *options, const struct feed_memory *memory,
                      struct why *why) {
         int r;
 
-        stream->programs = options->programs;
-        r = desk_new(stream, memory->ready, &stream->desk);
+        feed->programs = options->programs;
+        r = desk_new(feed, memory->ready, &feed->desk);
         return r < 0 ? why_errno(why, r, "stream") : 0;
 }
 
@@ -381,123 +381,123 @@ static bool may_hang(struct dataset *dataset) {
         return false;
 }
 
-int stream_new(const struct stream_options *options, const struct stream_memory *memory, struct stream **ret_stream,
-               struct why *why) {
+int feed_new(const struct feed_options *options, const struct feed_memory *memory, struct feed **ret_stream,
+             struct why *why) {
         const struct job_terms *terms = &options->job->terms;
         const struct source *index = dataset_source(options->dataset->dataset);
         struct dlp_epoch_terms epoch;
         struct order_spec spec;
         struct looking looking;
-        struct stream *stream;
+        struct feed *feed;
         int r;
 
-        stream = aligned_alloc(_Alignof(struct stream), sizeof(*stream));
-        if (!stream)
+        feed = aligned_alloc(_Alignof(struct feed), sizeof(*feed));
+        if (!feed)
                 return why_errno(why, -ENOMEM, "stream");
-        memset(stream, 0, sizeof(*stream));
-        stream->wake_socket = -1;
-        stream->release_fd = eventfd(0, EFD_CLOEXEC);
-        if (stream->release_fd < 0) {
+        memset(feed, 0, sizeof(*feed));
+        feed->wake_socket = -1;
+        feed->release_fd = eventfd(0, EFD_CLOEXEC);
+        if (feed->release_fd < 0) {
                 r = why_errno(why, -errno, "stream: eventfd");
-                free(stream);
+                free(feed);
                 return r;
         }
         r = dataset_hold(options->dataset->dataset, why); /* before its folder is used */
         if (r < 0) {
-                close(stream->release_fd);
-                free(stream);
+                close(feed->release_fd);
+                free(feed);
                 return r;
         }
 
-        TAILQ_INIT(&stream->parked);
-        stream->budget = memory->budget;
-        STAILQ_INIT(&stream->large_waiting);
-        stream->job = options->job;
-        stream->rank = options->rank;
-        stream->dataset = options->dataset;
-        stream->may_hang = may_hang(options->dataset->dataset);
-        stream->n_samples = stream->length = index->n_samples;
-        epoch = job_epoch_terms(terms, stream->n_samples);
-        stream->whole = dlp_epoch_plan_make(&epoch, options->rank, 0);
-        stream->end_epoch = options->n_epochs && options->n_epochs <= DLP_EPOCH_MAX - options->first.epoch
-                                    ? options->first.epoch + options->n_epochs
-                                    : DLP_EPOCH_MAX + 1;
-        stream_go_to(stream, &options->first);
+        TAILQ_INIT(&feed->parked);
+        feed->budget = memory->budget;
+        STAILQ_INIT(&feed->large_waiting);
+        feed->job = options->job;
+        feed->rank = options->rank;
+        feed->dataset = options->dataset;
+        feed->may_hang = may_hang(options->dataset->dataset);
+        feed->n_samples = feed->length = index->n_samples;
+        epoch = job_epoch_terms(terms, feed->n_samples);
+        feed->whole = dlp_epoch_plan_make(&epoch, options->rank, 0);
+        feed->end_epoch = options->n_epochs && options->n_epochs <= DLP_EPOCH_MAX - options->first.epoch
+                                  ? options->first.epoch + options->n_epochs
+                                  : DLP_EPOCH_MAX + 1;
+        feed_go_to(feed, &options->first);
 
-        looking = (struct looking){ .stream = stream, .options = options, .memory = memory, .why = why };
+        looking = (struct looking){ .feed = feed, .options = options, .memory = memory, .why = why };
         r = look_at_samples(&looking);
-        spec = stream_order_spec(stream, stream->epoch);
+        spec = feed_order_spec(feed, feed->epoch);
         if (r == 0) /* once for each job: so the end of an epoch never needs memory that is not available */
                 r = job_reserve_orders(options->job, memory->budget, 2 * order_table_bytes(&spec), why);
-        if (r == 0 && !stream->is_ended) { /* early; others' epochs may have both tables */
-                r = order_table_get(memory->tables, &spec, &stream->order, why);
+        if (r == 0 && !feed->is_ended) { /* early; others' epochs may have both tables */
+                r = order_table_get(memory->tables, &spec, &feed->order, why);
                 if (r == -EAGAIN)
                         r = 0;
         }
-        stream->order_epoch = stream->epoch;
+        feed->order_epoch = feed->epoch;
         if (r == 0)
-                r = stream_reserve_large(stream, looking.longest, why);
+                r = feed_reserve_large(feed, looking.longest, why);
         if (r == 0)
-                r = make_desk(stream, options, memory, why);
+                r = make_desk(feed, options, memory, why);
         if (r == 0)
-                r = stream_make_ring(stream, options, memory, why);
+                r = feed_make_ring(feed, options, memory, why);
         if (r == 0) {
-                r = isolate(stream, options, memory, why);
-                if (r == 0 && (draws_init(stream) < 0 || positions_init(stream) < 0 || samples_init(stream) < 0)) {
-                        positions_fini(stream);
+                r = isolate(feed, options, memory, why);
+                if (r == 0 && (draws_init(feed) < 0 || positions_init(feed) < 0 || samples_init(feed) < 0)) {
+                        positions_fini(feed);
                         r = why_errno(why, -ENOMEM, "stream");
                 }
                 if (r < 0) {
-                        isolated_free(stream->isolated);
-                        ring_free(stream->ring);
+                        isolated_free(feed->isolated);
+                        ring_free(feed->ring);
                 }
         }
         if (r < 0) {
-                if (stream->order)
-                        order_table_put(stream->order);
-                budget_release(stream->budget, stream->large_budget.limit_bytes);
+                if (feed->order)
+                        order_table_put(feed->order);
+                budget_release(feed->budget, feed->large_budget.limit_bytes);
                 dataset_leave(options->dataset->dataset);
-                close(stream->release_fd);
-                desk_free(stream->desk);
-                free(stream);
+                close(feed->release_fd);
+                desk_free(feed->desk);
+                free(feed);
                 return r;
         }
-        batches_init(stream);
+        batches_init(feed);
 
-        stream->has_rows = rows_are_mapped(stream);
-        stream->wake_socket = options->wake_socket;
-        learn_at_once(stream);
-        *ret_stream = stream;
+        feed->has_rows = rows_are_mapped(feed);
+        feed->wake_socket = options->wake_socket;
+        learn_at_once(feed);
+        *ret_stream = feed;
         return 0;
 }
 
-void stream_free(struct stream *stream) {
-        if (!stream)
+void feed_free(struct feed *feed) {
+        if (!feed)
                 return;
         for (uint32_t i = 0; i < DLP_SLOTS_MAX; i++) {
-                if (stream->batches[i].order)
-                        order_table_put(stream->batches[i].order);
-                pthread_mutex_destroy(&stream->batches[i].lock);
-                if (stream->batches[i].slot)
-                        collating_fini(&stream->batches[i].collating);
+                if (feed->batches[i].order)
+                        order_table_put(feed->batches[i].order);
+                pthread_mutex_destroy(&feed->batches[i].lock);
+                if (feed->batches[i].slot)
+                        collating_fini(&feed->batches[i].collating);
         }
-        positions_fini(stream);
-        replay_fini(stream);
-        desk_free(stream->desk);
-        if (stream->order)
-                order_table_put(stream->order);
-        if (stream->next_order)
-                order_table_put(stream->next_order);
-        large_buffers_trim(&stream->large);
-        budget_release(stream->budget, stream->large_budget.limit_bytes);
-        isolated_free(stream->isolated);
-        ring_free(stream->ring);
-        programs_free(stream->programs);
-        dataset_leave(stream->dataset->dataset);
-        catalog_dataset_unref(stream->dataset);
-        job_unref(stream->job);
-        close(stream->release_fd);
-        if (stream->wake_socket >= 0)
-                close(stream->wake_socket);
-        free(stream);
+        positions_fini(feed);
+        replay_fini(feed);
+        desk_free(feed->desk);
+        if (feed->order)
+                order_table_put(feed->order);
+        if (feed->next_order)
+                order_table_put(feed->next_order);
+        large_buffers_trim(&feed->large);
+        budget_release(feed->budget, feed->large_budget.limit_bytes);
+        isolated_free(feed->isolated);
+        ring_free(feed->ring);
+        programs_free(feed->programs);
+        dataset_leave(feed->dataset->dataset);
+        catalog_dataset_unref(feed->dataset);
+        job_unref(feed->job);
+        close(feed->release_fd);
+        if (feed->wake_socket >= 0)
+                close(feed->wake_socket);
+        free(feed);
 }

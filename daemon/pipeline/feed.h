@@ -1,8 +1,8 @@
-/* pipeline/stream.h: what one rank is being served: its ring, its terms, and how far its batches are planned.
+/* pipeline/feed.h: what one rank is being served: its ring, its terms, and how far its batches are planned.
  *
- * A stream is made on a background thread (touching its memory takes a while) and handed to the planner. From then on
- * it belongs to the planner: only the planner moves the cursor, and it frees the stream when the rank has left and the
- * last of its samples has come back from the workers. Workers see a stream through their tasks. The main thread keeps
+ * A feed is made on a background thread (touching its memory takes a while) and handed to the planner. From then on
+ * it belongs to the planner: only the planner moves the cursor, and it frees the feed when the rank has left and the
+ * last of its samples has come back from the workers. Workers see a feed through their tasks. The main thread keeps
  * the pointer until it calls pipeline_remove(), and may seek and read counters in between. */
 #pragma once
 
@@ -21,13 +21,13 @@
 #include "daemon/ring/batch_ring.h"
 
 /* Requests of the main thread to the planner; bits, so that the same request twice counts once. */
-enum stream_command {
-        STREAM_ADD = 1,
-        STREAM_REMOVE = 2,
-        STREAM_SEEK = 4,
-        STREAM_DRAIN = 8,
-        STREAM_REPLAY = 16,
-        STREAM_REPLAY_END = 32,
+enum feed_command {
+        FEED_ADD = 1,
+        FEED_REMOVE = 2,
+        FEED_SEEK = 4,
+        FEED_DRAIN = 8,
+        FEED_REPLAY = 16,
+        FEED_REPLAY_END = 32,
 };
 
 struct desk;
@@ -45,10 +45,10 @@ struct batch_sample {
 /* One batch under way: what its workers share. There is one for each slot of the ring. What all workers write for each
  * sample is in a cache line of its own, so that what they only read stays in their caches. */
 struct batch {
-        struct stream *stream;
+        struct feed *feed;
         struct slot *slot;
         struct order_table *order; /* one reference; for the positions of its samples and their substitutes */
-        uint64_t number;           /* of the stream (seek) that it was planned for */
+        uint64_t number;           /* of the feed (seek) that it was planned for */
         uint64_t epoch;
         uint64_t step;
         uint64_t first; /* the rank's number of its first unit, for the epoch plan */
@@ -83,11 +83,11 @@ struct rank_counters {
         RANK_COUNTERS(NUMBER_COUNTED)
 };
 
-struct stream {
-        TAILQ_ENTRY(stream) entry;     /* the planner's list */
-        TAILQ_ENTRY(stream) commanded; /* planner->lock: has a request */
-        uint32_t commands;             /* planner->lock; enum stream_command */
-        struct cursor sought;          /* planner->lock */
+struct feed {
+        TAILQ_ENTRY(feed) entry;     /* the planner's list */
+        TAILQ_ENTRY(feed) commanded; /* planner->lock: has a request */
+        uint32_t commands;           /* planner->lock; enum feed_command */
+        struct cursor sought;        /* planner->lock */
 
         struct job *job;
         struct catalog_dataset *dataset;
@@ -147,25 +147,25 @@ struct stream {
         struct batch batches[DLP_SLOTS_MAX]; /* by slot */
 };
 
-TAILQ_HEAD(streams, stream);
+TAILQ_HEAD(feeds, feed);
 
 /* The spec of the order of one of its epochs. */
-struct order_spec stream_order_spec(const struct stream *stream, uint64_t epoch);
+struct order_spec feed_order_spec(const struct feed *feed, uint64_t epoch);
 
 /* Planner: continues there. If nothing is left of that epoch, continues with the next one, as at an epoch's end. */
-void stream_go_to(struct stream *stream, const struct cursor *cursor);
-void stream_next_epoch(struct stream *stream);
+void feed_go_to(struct feed *feed, const struct cursor *cursor);
+void feed_next_epoch(struct feed *feed);
 
 /* Planner: the dataset, a stream, has ended with n_samples. What is planned is still right; the client is told. */
-void stream_learn_length(struct stream *stream, uint64_t n_samples);
+void feed_learn_length(struct feed *feed, uint64_t n_samples);
 
 /* Planner: how many units the epoch has whose order a sampler has made. -EINVAL with `why` if it is resumed after their
  * end. */
-int stream_learn_units(struct stream *stream, uint64_t n_units, struct why *why);
+int feed_learn_units(struct feed *feed, uint64_t n_units, struct why *why);
 
 /* Planner: plans nothing more until a seek. Frees the memory of its orders; batches under way hold their own reference.
  */
-void stream_end(struct stream *stream);
+void feed_end(struct feed *feed);
 
 /* Wakes the client. Any thread; never blocks: if the socket buffer is full, a wake-up is already on its way. */
-void stream_wake(struct stream *stream);
+void feed_wake(struct feed *feed);

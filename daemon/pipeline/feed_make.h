@@ -1,23 +1,23 @@
-/* pipeline/stream_make.h: makes a stream: its ring, the memory of its batches and reads, its desk. */
+/* pipeline/feed_make.h: makes a feed: its ring, the memory of its batches and reads, its desk. */
 #pragma once
 
-#include "daemon/pipeline/stream.h"
+#include "daemon/pipeline/feed.h"
 
-struct stream_options {
+struct feed_options {
         struct job *job;                 /* a reference of the caller's is taken over */
         struct catalog_dataset *dataset; /* likewise */
         struct programs *programs;       /* taken over */
         uint32_t rank;
-        struct budget *budget; /* pays for its ring: the user's share; outlives the stream. NULL: the pipeline's */
+        struct budget *budget; /* pays for its ring: the user's share; outlives the feed. NULL: the pipeline's */
         struct cursor first;
         uint64_t n_epochs; /* from first.epoch on; 0: no end */
         uint32_t n_slots;
         int numa_node;
         int wake_socket;                 /* taken over: a duplicate of the session's */
-        const _Atomic bool *is_unwanted; /* set when nobody waits for the stream any more; NULL: never */
+        const _Atomic bool *is_unwanted; /* set when nobody waits for the feed any more; NULL: never */
 };
 
-struct stream_memory {
+struct feed_memory {
         struct fair_queue *ready; /* to the workers */
         struct budget *budget;
         struct held_list *held;
@@ -32,8 +32,8 @@ struct stream_memory {
 
 /* Makes the ring and everything else; blocks while memory is touched. On failure the caller keeps what would have been
  * taken over. -EINVAL (no such rank, empty dataset), -ENOMEM with the numbers, -EOVERFLOW. */
-int stream_new(const struct stream_options *options, const struct stream_memory *memory, struct stream **ret_stream,
-               struct why *why);
+int feed_new(const struct feed_options *options, const struct feed_memory *memory, struct feed **ret_stream,
+             struct why *why);
 
 /* Frees everything. None of its tasks may be under way. Takes NULL. */
-void stream_free(struct stream *stream);
+void feed_free(struct feed *feed);
