@@ -19,7 +19,7 @@ struct budget {
         _Atomic uint32_t percent;
         uint32_t uid;
 
-        _Atomic uint32_t n_held; /* pieces of its memory that clients keep after they have left (ring/held.h) */
+        _Atomic uint32_t n_held; /* pieces of its memory that clients keep after they have left (ring/lent.h) */
 };
 
 /* An empty share of `whole`, which outlives it. */

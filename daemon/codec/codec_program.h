@@ -40,11 +40,11 @@ const char *program_text(const struct program *program);
 struct own_step;
 const struct own_step *program_own(const struct program *program, uint32_t idx);
 
-/* The steps that make the field of what the function delivers (codec/after/after_function.h); NULL: none. Belong to the
+/* The steps that make the field of what the function delivers (codec/steps/steps_after.h); NULL: none. Belong to the
  * program.
  */
-struct after;
-const struct after *program_after(const struct program *program, uint32_t idx);
+struct steps_after;
+const struct steps_after *program_after(const struct program *program, uint32_t idx);
 
 /* The collation of a plug-in that makes the field's tensor (codec/plugged/plugin_collation.h); NULL: none does. Belongs
  * to the program. */

@@ -138,7 +138,7 @@ static void daemon_on_look(evutil_socket_t fd, short what, void *userdata) {
         struct daemon *daemon = userdata;
 
         catalog_look(&daemon->catalog);
-        held_look(pipeline_held(daemon->pipeline));
+        lent_look(pipeline_held(daemon->pipeline));
         look_at_idleness(daemon);
         if (daemon->options.private)
                 private_trim_log(daemon->options.private);
@@ -295,7 +295,7 @@ static int start_events(struct daemon *daemon, struct why *why) {
         uint64_t watchdog_us;
 
         signal(SIGPIPE, SIG_IGN);
-        signal(SIGIO, SIG_IGN); /* sent when another process breaks a lease that ring/held.c holds for a moment */
+        signal(SIGIO, SIG_IGN); /* sent when another process breaks a lease that ring/lent.c holds for a moment */
         daemon->base = event_base_new();
         if (!daemon->base || background_new(&daemon->background) < 0)
                 return why_set(why, -ENOMEM, "event loop");

@@ -2,7 +2,7 @@
 #include <errno.h>
 
 #include "daemon/ctl/handlers.h"
-#include "daemon/ctl/metrics/told.h"
+#include "daemon/ctl/metrics/metrics_pages.h"
 
 #define PART_BYTES 49152u /* of text in a reply: fits into a packet with its envelope */
 
@@ -15,12 +15,12 @@ void handle_metrics(struct session *session, const Dlp__Request *request) {
 
         metrics.text = request->metrics->text;
         if (metrics.text == 0)
-                r = told_make(session, &metrics.text);
+                r = metrics_pages_make(session, &metrics.text);
         if (r < 0) {
                 session_refuse(session, request->id, r, "metrics: out of memory");
                 return;
         }
-        r = told_part(session, metrics.text, request->metrics->first, PART_BYTES, &part, &n, &metrics.next);
+        r = metrics_pages_part(session, metrics.text, request->metrics->first, PART_BYTES, &part, &n, &metrics.next);
         if (r == -EAGAIN) {
                 session_refuse_for_now(session, request->id, r, "metrics: too many ask at once; begin again", NULL);
                 return;
@@ -36,5 +36,5 @@ void handle_metrics(struct session *session, const Dlp__Request *request) {
         reply.metrics = &metrics;
         session_reply(session, &reply, NULL, 0);
         if (metrics.next == 0)
-                told_drop(session->server, session);
+                metrics_pages_drop(session->server, session);
 }

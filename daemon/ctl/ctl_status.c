@@ -226,7 +226,7 @@ void handle_status(struct session *session, const Dlp__Request *request) {
         struct catalog_entry *entry;
         struct job *job;
 
-        held_look(pipeline_held(server->options.pipeline)); /* so that the reply shows the current state */
+        lent_look(pipeline_held(server->options.pipeline)); /* so that the reply shows the current state */
         settings.n = obtained.n = counters.n = staging.n = plugins.n = 0;
         add_settings(&settings, server->options.settings);
         add_obtained(&obtained, server);

@@ -46,7 +46,7 @@ struct server_options {
         void *userdata;
 };
 
-#define TOLD_MAX 4u /* texts of metrics that are being told, a packet at a time (metrics/told.h) */
+#define TOLD_MAX 4u /* texts of metrics that are being told, a packet at a time (metrics/metrics_pages.h) */
 
 struct session;
 struct user_names;

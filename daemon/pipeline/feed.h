@@ -60,8 +60,8 @@ struct batch {
         struct mix_draw *draws;       /* mixing_n_draws(); NULL: nothing is mixed */
         uint64_t *positions;          /* batch_samples: of each sample, if units have several; else NULL */
         struct batch_sample *samples; /* batch_samples, to make them again if functions get whole batches; else NULL */
-        struct kept *keeps;           /* a copy of it is to be kept here; NULL: none */
-        struct kept *replays;         /* it is this one, served again; NULL: it is a batch of its own */
+        struct batch_copy *keeps;     /* a copy of it is to be kept here; NULL: none */
+        struct batch_copy *replays;   /* it is this one, served again; NULL: it is a batch of its own */
 
         _Alignas(64) _Atomic uint32_t n_left; /* samples under way; the worker that takes it to 0 completes the batch */
 

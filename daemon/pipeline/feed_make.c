@@ -13,11 +13,11 @@
 #include "daemon/collate/mix/mixing.h"
 #include "daemon/collate/packing.h"
 #include "daemon/data/growth.h"
+#include "daemon/pipeline/batch_function.h"
 #include "daemon/pipeline/desk/desk.h"
 #include "daemon/pipeline/pipeline_rows.h"
 #include "daemon/pipeline/replay/replay.h"
 #include "daemon/pipeline/task.h"
-#include "daemon/pipeline/whole.h"
 #include "proto/base/amounts.h"
 #include "proto/base/cleanup.h"
 
@@ -91,7 +91,7 @@ static int feed_plan_layout(struct feed *feed, const struct feed_options *option
                         limits.is_spread = true;
         }
         r = layout_plan(forms, n_fields, &limits, &feed->layout, why);
-        return r < 0 ? r : whole_check(options->programs, feed->batch_samples, memory->large_bytes, why);
+        return r < 0 ? r : batch_function_check(options->programs, feed->batch_samples, memory->large_bytes, why);
 }
 
 static int feed_make_ring(struct feed *feed, const struct feed_options *options, const struct feed_memory *memory,

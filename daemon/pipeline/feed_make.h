@@ -20,7 +20,7 @@ struct feed_options {
 struct feed_memory {
         struct fair_queue *ready; /* to the workers */
         struct budget *budget;
-        struct held_list *held;
+        struct lent_list *held;
         struct order_tables *tables;
         enum segment_wish huge_pages, lock;
         struct isolation *isolation; /* NULL: workers decode */

@@ -36,7 +36,7 @@ struct pipeline {
         struct counters counters; /* the planner's */
         struct counters sum;      /* main thread: with the workers' */
         struct order_tables *tables;
-        struct held_list held;
+        struct lent_list held;
         struct scratch_pool scratch;
         bool scratch_made;
         struct isolation isolation;
@@ -307,7 +307,7 @@ int pipeline_start(const struct pipeline_options *options, struct pipeline **ret
                                                    .max_scans = (uint32_t)settings->max_scans,
                                                    .max_scratch_bytes = settings->memory_limit };
         pipeline->decode_jpeg = strcmp(settings->decoder, "libjpeg") == 0 ? DECODE_JPEG_LIBJPEG : DECODE_JPEG_AUTO;
-        held_list_init(&pipeline->held);
+        lent_list_init(&pipeline->held);
         fit_into_budget(pipeline);
         r = pipeline_start_floors(pipeline, why);
         if (r < 0) {
@@ -349,7 +349,7 @@ int pipeline_stop(struct pipeline *pipeline) {
         free(pipeline->tasks);
         if (pipeline->buffers)
                 munmap(pipeline->buffers, pipeline->buffers_bytes);
-        held_list_fini(&pipeline->held);
+        lent_list_fini(&pipeline->held);
         budget_release(pipeline->options.budget, pipeline->charged_bytes);
         free(pipeline);
         return 0;
@@ -374,7 +374,7 @@ static uint32_t count_coming(struct pipeline *pipeline, uint32_t *ret_n_held) {
         uint32_t n = atomic_load_explicit(&pipeline->n_removing, memory_order_acquire);
 
         n += sweeper_n_waiting();
-        held_look(&pipeline->held);
+        lent_look(&pipeline->held);
         *ret_n_held = atomic_load_explicit(&pipeline->held.n, memory_order_acquire);
         return n + sweeper_n_waiting();
 }
@@ -463,7 +463,7 @@ void pipeline_remove(struct pipeline *pipeline, struct feed *feed) {
         planner_command(&pipeline->planner, feed, FEED_REMOVE);
 }
 
-struct held_list *pipeline_held(struct pipeline *pipeline) {
+struct lent_list *pipeline_held(struct pipeline *pipeline) {
         return &pipeline->held;
 }
 

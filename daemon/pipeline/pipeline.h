@@ -65,7 +65,7 @@ void pipeline_drain(struct pipeline *pipeline,
 void pipeline_remove(struct pipeline *pipeline, struct feed *feed);
 
 /* Memory that clients hold after they have left; the caller checks it now and then. */
-struct held_list *pipeline_held(struct pipeline *pipeline);
+struct lent_list *pipeline_held(struct pipeline *pipeline);
 
 /* The pool of workers. Main thread. */
 struct pool *pipeline_pool(struct pipeline *pipeline);

@@ -3,9 +3,9 @@
 #include <errno.h>
 
 #include "daemon/base/machine/mapped.h"
-#include "daemon/pipeline/after.h"
 #include "daemon/pipeline/batch.h"
 #include "daemon/pipeline/desk/desk.h"
+#include "daemon/pipeline/function_result.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 
@@ -307,5 +307,5 @@ enum sample_state rows_function(struct worker *worker, struct task *task) {
         end_some(worker, task, n);
         task->own.state = state;
         task->trouble = trouble;
-        return after_function(worker, task);
+        return function_result_take(worker, task);
 }

@@ -34,7 +34,7 @@ static void feed_destroy(struct planner *planner, struct feed *feed) {
 }
 
 /* A removed feed is freed when the last of its samples is back and no thread works on its memory. */
-static void planner_bury(struct planner *planner) {
+static void planner_free_removed(struct planner *planner) {
         struct feed *feed, *next;
 
         TAILQ_FOREACH_SAFE(feed, &planner->feeds, entry, next)
@@ -249,7 +249,7 @@ static void *planner_main(void *userdata) {
                 planner_look_for_stuck(planner);
                 waits_tell(planner); /* that a wait is over comes before the batch that was waited for */
                 park_go_on(planner);
-                planner_bury(planner);
+                planner_free_removed(planner);
                 planner_go_on_waiting(planner);
                 replay_look(&planner->feeds, &planner->n_replays);
                 schedule_plan(planner);

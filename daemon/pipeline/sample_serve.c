@@ -3,11 +3,11 @@
 #include <errno.h>
 
 #include "daemon/pipeline/batch.h"
+#include "daemon/pipeline/batch_function.h"
 #include "daemon/pipeline/desk/desk.h"
 #include "daemon/pipeline/fields.h"
 #include "daemon/pipeline/planner.h"
 #include "daemon/pipeline/replay/replay.h"
-#include "daemon/pipeline/whole.h"
 #include "proto/base/clock.h"
 
 /* ---- counting and tracing -------------------------------------------------------------------------------------- */
@@ -228,7 +228,7 @@ enum sample_state sample_end(struct worker *worker, struct task *task) {
         uint32_t n = task_n_samples(task);
 
         if (task->remakes)
-                return whole_next(task);
+                return batch_function_next(task);
         if (batch_samples_are_last(batch, n, worker->counters))
                 return SAMPLE_GATHER;
         if (atomic_load_explicit(&batch->feed->job->failed, memory_order_relaxed))

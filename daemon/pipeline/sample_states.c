@@ -3,14 +3,14 @@
 #include <stdlib.h>
 
 #include "daemon/base/log.h"
-#include "daemon/pipeline/after.h"
 #include "daemon/pipeline/batch.h"
+#include "daemon/pipeline/batch_function.h"
 #include "daemon/pipeline/desk/desk.h"
 #include "daemon/pipeline/failure/failure.h"
+#include "daemon/pipeline/function_result.h"
 #include "daemon/pipeline/locate.h"
 #include "daemon/pipeline/pipeline_rows.h"
 #include "daemon/pipeline/sample_serve.h"
-#include "daemon/pipeline/whole.h"
 #include "proto/base/clock.h"
 
 /* Who gets a sample that enters a state. From the reader and the desk it comes to a worker, through the same queue. */
@@ -42,9 +42,9 @@ static const struct state_row ROWS[N_SAMPLE_STATES] = {
         [SAMPLE_OPEN]       = { "open",       WORKER,  { .work = sample_open },       TO(RENDER) | TO(FAULT) | TO(DROP) },
         [SAMPLE_RENDER]     = { "render",     WORKER,  { .work = sample_render },     TO(LOCATE) | TO(FUNCTION) | TO(SERVED) |
                                                                                       TO(FAULT) | TO(RETRY) | TO(DROP) },
-        [SAMPLE_FUNCTION]   = { "function",   DESK,    { .work = after_function },    TO(FINISH) | TO(FAULT) | TO(RETRY) |
+        [SAMPLE_FUNCTION]   = { "function",   DESK,    { .work = function_result_take },    TO(FINISH) | TO(FAULT) | TO(RETRY) |
                                                                                       TO(FAIL) | TO(DROP) },
-        [SAMPLE_FINISH]     = { "finish",     WORKER,  { .work = after_serve },       TO(SERVED) | TO(FAULT) | TO(RETRY) |
+        [SAMPLE_FINISH]     = { "finish",     WORKER,  { .work = function_result_serve },       TO(SERVED) | TO(FAULT) | TO(RETRY) |
                                                                                       TO(DROP) },
         [SAMPLE_SERVED]     = { "served",     WORKER,  { .work = sample_served },     TO(END) },
 
@@ -64,9 +64,9 @@ static const struct state_row ROWS[N_SAMPLE_STATES] = {
         [SAMPLE_RUN]        = { "run",        DESK,    { .work = rows_function },     TO(END) | TO(FAULT) | TO(RETRY) | TO(FAIL) |
                                                                                       TO(DROP) },
 
-        [SAMPLE_GATHER]     = { "gather",     WORKER,  { .work = whole_gather },      TO(BATCH) | TO(COLLATE) },
-        [SAMPLE_BATCH]      = { "batch",      DESK,    { .work = whole_function },    TO(LOCATE) | TO(COLLATE) },
-        [SAMPLE_COLLATE]    = { "collate",    WORKER,  { .work = whole_collate },     TO(FREE) },
+        [SAMPLE_GATHER]     = { "gather",     WORKER,  { .work = batch_function_gather },      TO(BATCH) | TO(COLLATE) },
+        [SAMPLE_BATCH]      = { "batch",      DESK,    { .work = batch_function_returned },    TO(LOCATE) | TO(COLLATE) },
+        [SAMPLE_COLLATE]    = { "collate",    WORKER,  { .work = batch_function_collate },     TO(FREE) },
         [SAMPLE_REPLAY]     = { "replay",     WORKER,  { .work = sample_replay },     TO(FREE) },
 };
 /* clang-format on */

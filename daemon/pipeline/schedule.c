@@ -110,7 +110,7 @@ static uint64_t feed_wanted_at_ns(const struct planner *planner, const struct fe
         uint64_t n_ahead = ring->next_sequence - ring->n_released - (feed->batch ? 1 : 0);
 
         return ring->released_at_ns +
-               n_ahead * (ring->eating_ns > planner->making_ns ? ring->eating_ns : planner->making_ns);
+               n_ahead * (ring->consume_ns > planner->making_ns ? ring->consume_ns : planner->making_ns);
 }
 
 /* Takes a slot. Returns NULL if no slot is free, or if the client wrote an impossible value. */

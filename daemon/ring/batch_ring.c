@@ -51,10 +51,10 @@ static int ring_make_segments(struct ring *ring, const struct ring_options *opti
         r = segment_seal(&ring->control_segment, true, why);
         if (r < 0)
                 return r;
-        r = ring->payload_segment.lent_fd = held_lend(ring->payload_segment.fd, O_RDWR, why);
+        r = ring->payload_segment.lent_fd = lent_open(ring->payload_segment.fd, O_RDWR, why);
         if (r < 0)
                 return r;
-        r = ring->control_segment.lent_fd = held_lend(ring->control_segment.fd, O_RDONLY, why);
+        r = ring->control_segment.lent_fd = lent_open(ring->control_segment.fd, O_RDONLY, why);
         return r < 0 ? r : 0;
 }
 
@@ -142,7 +142,7 @@ static void segment_leave(struct ring *ring, struct segment *segment, uint64_t n
         int fd = segment_unmap(segment);
 
         if (fd >= 0)
-                held_leave(ring->held, ring->budget, fd, n_bytes, ring->whose);
+                lent_leave(ring->held, ring->budget, fd, n_bytes, ring->whose);
         else
                 budget_release(ring->budget, n_bytes);
 }
@@ -169,8 +169,8 @@ static void observe_release(struct ring *ring, const struct slot *slot) {
         uint64_t begin = ready > ring->released_at_ns ? ready : ring->released_at_ns;
 
         if (ring->is_watched)
-                ring->eating_ns = (3 * ring->eating_ns + (now - begin)) / 4;
-        ring->released_at_ns = ring->is_watched || begin + ring->eating_ns > now ? now : begin + ring->eating_ns;
+                ring->consume_ns = (3 * ring->consume_ns + (now - begin)) / 4;
+        ring->released_at_ns = ring->is_watched || begin + ring->consume_ns > now ? now : begin + ring->consume_ns;
         ring->making_ns = ready - slot->record->planned_ns;
 }
 

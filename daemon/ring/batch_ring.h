@@ -18,7 +18,7 @@
 #include "daemon/base/base_trace.h"
 #include "daemon/base/budget.h"
 #include "daemon/base/work/sweeper.h"
-#include "daemon/ring/held.h"
+#include "daemon/ring/lent.h"
 #include "daemon/ring/segment.h"
 #include "proto/base/why.h"
 #include "proto/layout.h"
@@ -51,8 +51,8 @@ struct ring_options {
         struct dlp_geometry geometry;
         struct segment_options memory; /* n_bytes and name are filled in here */
         struct budget *budget;         /* pays for both memories; outlives the ring */
-        struct held_list *held;        /* takes both memories when the client has left; outlives the ring */
-        char whose[HELD_WHOSE_MAX];    /* for the log: "rank 3 of job x" */
+        struct lent_list *held;        /* takes both memories when the client has left; outlives the ring */
+        char whose[LENT_WHOSE_MAX];    /* for the log: "rank 3 of job x" */
         uint64_t generation;
         uint32_t rank;            /* for events */
         struct step_waits *waits; /* is told of the waits for its batches; outlives the ring; NULL: nobody is */
@@ -63,14 +63,14 @@ struct ring {
         struct dlp_control *control;
         struct dlp_client_page *page;
         struct budget *budget;
-        struct held_list *held;
+        struct lent_list *held;
         struct step_waits *waits;
         struct sweep sweep;
         uint64_t control_bytes, payload_bytes; /* charged for each */
         uint64_t made_ns;
         uint32_t rank;
         struct dlp_meter told; /* main thread: what ring_meter() said last */
-        char whose[HELD_WHOSE_MAX];
+        char whose[LENT_WHOSE_MAX];
 
         _Atomic uint64_t traced; /* its job's word (base/base_trace.h); written with the lock */
         pthread_mutex_t lock;
@@ -80,7 +80,7 @@ struct ring {
         uint64_t last_epoch, last_step; /* lock; of the batch published last */
         bool is_watched;                /* planner: the client writes to the eventfd when it releases */
         uint64_t released_at_ns;        /* lock; when the last release was noticed; at first, when the ring was made */
-        uint64_t eating_ns;             /* lock; how long the client takes for a batch that is ready, smoothed */
+        uint64_t consume_ns;            /* lock; how long the client takes for a batch that is ready, smoothed */
         uint64_t making_ns; /* lock; of the batch released last: from taking its slot until it was ready; 0 at first */
 
         uint32_t n_slots;
@@ -102,7 +102,7 @@ void ring_touch_rest(struct ring *ring, uint32_t n_threads);
 void ring_was_sent(struct ring *ring);
 
 /* Unmaps the memory. What nobody holds is returned to the budget; if the client still has mappings, they stay valid for
- * it and charged, see held.h. */
+ * it and charged, see lent.h. */
 void ring_free(struct ring *ring);
 
 /* The bytes that it has reserved. */

@@ -32,7 +32,7 @@ struct segment_options {
 
 struct segment {
         int fd;
-        int lent_fd; /* the same memory, opened anew for the client: ring/held.h; -1 once it is sent */
+        int lent_fd; /* the same memory, opened anew for the client: ring/lent.h; -1 once it is sent */
         uint8_t *base;
         uint64_t n_bytes;   /* of the memfd */
         uint64_t n_touched; /* bytes from the beginning whose pages are there; constant after segment_init() */

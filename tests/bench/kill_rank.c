@@ -103,7 +103,7 @@ static struct {
         uint64_t state;
 } seeks = { .round = 1 };
 
-struct held {
+struct lent {
         const struct dlc_batch *batch; /* NULL: none */
         uint64_t hash;
 };
@@ -122,7 +122,7 @@ static uint64_t batch_hash(const struct dlc_batch *batch) {
         return hash;
 }
 
-static int give_back(struct dlc_loader *loader, struct held *held) {
+static int give_back(struct dlc_loader *loader, struct lent *held) {
         bool is_same = !held->batch || batch_hash(held->batch) == held->hash;
 
         if (held->batch)
@@ -134,11 +134,11 @@ static int give_back(struct dlc_loader *loader, struct held *held) {
 }
 
 /* Gives back the oldest of those that are held, and holds this one. */
-static int hold(struct dlc_loader *loader, struct held held[N_HELD], const struct dlc_batch *batch) {
+static int hold(struct dlc_loader *loader, struct lent held[N_HELD], const struct dlc_batch *batch) {
         int r = give_back(loader, &held[0]);
 
         held[0] = held[1];
-        held[1] = (struct held){ batch, batch_hash(batch) };
+        held[1] = (struct lent){ batch, batch_hash(batch) };
         return r;
 }
 
@@ -160,7 +160,7 @@ static int wander(struct dlc_loader *loader, int log) {
 }
 
 static int train_and_seek(struct dlc_loader *loader, int log, useconds_t pause_us) {
-        struct held held[N_HELD] = { { 0 } };
+        struct lent held[N_HELD] = { { 0 } };
         const struct dlc_batch *batch;
         int r = 0;
 

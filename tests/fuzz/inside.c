@@ -233,7 +233,7 @@ static void settle(struct inside *inside, bool memory_too) {
                 inside_step(inside); /* which may still find a request for another number */
                 if (pool_n_workers(pipeline_pool(inside->pipeline)) != N_WORKERS)
                         pool_set_workers(pipeline_pool(inside->pipeline), N_WORKERS, &why);
-                held_look(pipeline_held(inside->pipeline)); /* which the daemon does once a second */
+                lent_look(pipeline_held(inside->pipeline)); /* which the daemon does once a second */
                 left = what_is_left(inside, memory_too);
                 if (!left)
                         return;

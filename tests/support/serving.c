@@ -172,13 +172,13 @@ void serving_start(struct serving *serving, const struct serving_options *option
 }
 
 void serving_settle(struct serving *serving) {
-        const struct held_list *held = pipeline_held(serving->pipeline);
+        const struct lent_list *held = pipeline_held(serving->pipeline);
 
         for (int i = 0; budget_used(&serving->budget) != serving->used_bytes + atomic_load(&held->n_bytes); i++) {
                 ck_assert_msg(i < PATIENCE_MS / 2, "%llu bytes of the budget did not come back",
                               (unsigned long long)(budget_used(&serving->budget) - serving->used_bytes));
                 nap_ms(2);
-                held_look(pipeline_held(serving->pipeline));
+                lent_look(pipeline_held(serving->pipeline));
         }
 }
 

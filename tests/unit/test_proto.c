@@ -410,12 +410,12 @@ static void *produce(void *userdata) {
         return NULL;
 }
 
-struct held {
+struct lent {
         uint64_t sequence;
         uint32_t idx_slot;
 };
 
-static void ring_give_back(struct ring *ring, struct held *held, uint32_t *n_held, uint32_t victim) {
+static void ring_give_back(struct ring *ring, struct lent *held, uint32_t *n_held, uint32_t victim) {
         for (uint64_t i = 0; i < 8; i++) /* nobody wrote to it in the meantime */
                 demand(slot_words(ring, held[victim].idx_slot)[i] == identity(held[victim].sequence, i), "a word",
                        held[victim].sequence);
@@ -427,7 +427,7 @@ static void ring_give_back(struct ring *ring, struct held *held, uint32_t *n_hel
 }
 
 static void consume(struct ring *ring) {
-        struct held held[DLP_SLOTS_MAX];
+        struct lent held[DLP_SLOTS_MAX];
         uint32_t n_held = 0;
 
         for (uint64_t sequence = 0; sequence < ring->n_batches; sequence++) {
@@ -441,7 +441,7 @@ static void consume(struct ring *ring) {
                 demand(idx_slot < ring->control->n_slots, "the slot", sequence);
                 demand(dlp_slot_record(ring->control, idx_slot)->sequence == sequence, "the record", sequence);
                 dlp_ring_take(ring->page, sequence);
-                held[n_held++] = (struct held){ sequence, idx_slot };
+                held[n_held++] = (struct lent){ sequence, idx_slot };
                 while (n_held > 0 && (n_held >= ring->max_held || rand_r(&ring->seed) % 3 == 0))
                         ring_give_back(ring, held, &n_held, (uint32_t)rand_r(&ring->seed) % n_held);
         }

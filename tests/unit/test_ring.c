@@ -32,14 +32,14 @@
 #define BATCH 4u
 
 static struct budget budget;
-static struct held_list left;
+static struct lent_list left;
 
 static void setup(void) {
-        held_list_init(&left);
+        lent_list_init(&left);
 }
 
 static void teardown(void) {
-        held_list_fini(&left);
+        lent_list_fini(&left);
 }
 
 static struct ring_options options_of(uint32_t n_slots, uint64_t slot_bytes, bool sparse) {
@@ -525,7 +525,7 @@ static void lend(struct ring *ring, int fds[2]) {
 }
 
 static uint64_t charged_now(void) {
-        held_look(&left);
+        lent_look(&left);
         ck_assert_uint_eq(atomic_load(&left.n_bytes), budget_used(&budget));
         return budget_used(&budget);
 }
@@ -620,7 +620,7 @@ START_TEST(the_memory_of_a_large_ring_is_given_back_by_a_thread_that_nobody_wait
 
         close(kept);
         sweeper_stick(&stuck);
-        held_look(&left);
+        lent_look(&left);
         ck_assert_uint_eq(left.n, 0);
         ck_assert_uint_gt(budget_used(&budget), SWEEP_BYTES);
         sweeper_go_on(&stuck);

@@ -18,7 +18,7 @@ void program_free(struct program *program) {
                 return;
         for (uint32_t i = 0; i < program->n_fields; i++) {
                 codec_free(program->codecs[i]);
-                after_free(program->afters[i]);
+                steps_after_free(program->afters[i]);
                 plugin_collation_free(program->plugged[i]);
         }
         free(program->text);
@@ -33,7 +33,7 @@ const struct own_step *program_own(const struct program *program, uint32_t idx) 
         return program->owns[idx].function[0] ? &program->owns[idx] : NULL;
 }
 
-const struct after *program_after(const struct program *program, uint32_t idx) {
+const struct steps_after *program_after(const struct program *program, uint32_t idx) {
         return program->afters[idx];
 }
 
@@ -103,7 +103,7 @@ int program_form(const struct program *program, uint32_t idx, const struct codec
         if (r == 0 && program_own(program, idx))
                 r = own_step_apply(program_own(program, idx), ret_form, why);
         if (r == 0 && program->afters[idx])
-                r = after_form(program->afters[idx], ret_form, why);
+                r = steps_after_form(program->afters[idx], ret_form, why);
         if (r == 0 && program->plugged[idx])
                 plugin_collation_apply(program->plugged[idx], ret_form);
         if (r == 0)

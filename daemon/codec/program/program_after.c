@@ -42,8 +42,8 @@ int bind_after(struct program *program, uint32_t begin, const struct own_call *o
                         own->function);
         for (uint32_t i = begin; i < program->n_fields; i++) {
                 uint32_t n_channels = channels_of(program, i);
-                int r = n_channels > 0 ? after_new(&steps, n_channels, codec_view(program->codecs[i]),
-                                                   &program->afters[i], why)
+                int r = n_channels > 0 ? steps_after_new(&steps, n_channels, codec_view(program->codecs[i]),
+                                                         &program->afters[i], why)
                                        : 0;
 
                 if (r < 0)
@@ -57,7 +57,7 @@ int bind_after(struct program *program, uint32_t begin, const struct own_call *o
                                       own->function);
         for (uint32_t i = begin; i < program->n_fields; i++)
                 for (uint32_t k = begin; k < program->n_fields && moves_along(program->codecs[i]); k++)
-                        if (program->afters[k] && !after_keeps_places(program->afters[k]))
+                        if (program->afters[k] && !steps_after_keeps_places(program->afters[k]))
                                 return refuse_moving(&steps, own, codec_name(program->codecs[i]), why);
         return 0;
 }

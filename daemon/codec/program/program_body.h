@@ -11,10 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/codec/after/after_function.h"
 #include "daemon/codec/codec_program.h"
 #include "daemon/codec/plugged/plugin_collation.h"
 #include "daemon/codec/steps/own_step.h"
+#include "daemon/codec/steps/steps_after.h"
 #include "daemon/codec/steps/views_step.h"
 #include "daemon/collate/collation.h"
 
@@ -23,7 +23,7 @@ struct program {
         struct codec *codecs[DLP_TENSORS_MAX];
         struct collation collations[DLP_TENSORS_MAX];      /* of each field */
         struct own_step owns[DLP_TENSORS_MAX];             /* likewise, if a function gets it */
-        struct after *afters[DLP_TENSORS_MAX];             /* steps after the function; NULL: none */
+        struct steps_after *afters[DLP_TENSORS_MAX];       /* steps after the function; NULL: none */
         struct views views[DLP_TENSORS_MAX];               /* of each field's part */
         struct plugin_collation *plugged[DLP_TENSORS_MAX]; /* a plug-in makes its batch; NULL: none does */
         uint32_t mix_pictures[DLP_TENSORS_MAX];            /* the one with which each field is mixed, or FIELD_NONE */

@@ -35,7 +35,7 @@ static char *print_ending(const struct program *program, uint32_t idx_first, uin
                           const struct collation *collation) {
         _cleanup_(freep) char *last = print_collation(program, idx_first, collation);
         const struct own_step *owns[DLP_TENSORS_MAX];
-        const struct after *after = NULL;
+        const struct steps_after *after = NULL;
         const struct views *views = &program->views[idx_last];
         uint32_t n = idx_last - idx_first + 1;
         bool has_function = program_own(program, idx_first) != NULL;
@@ -52,7 +52,7 @@ static char *print_ending(const struct program *program, uint32_t idx_first, uin
         if (has_function)
                 own_step_print(owns, n, stream);
         if (after)
-                fprintf(stream, " %s", after_text(after));
+                fprintf(stream, " %s", steps_after_text(after));
         fprintf(stream, "%s%s", has_function && last[0] ? " " : "", last);
         if (views->n > 0)
                 fprintf(stream, "%sviews(%u)", has_function || last[0] ? " " : "", views->n);

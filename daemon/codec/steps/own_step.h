@@ -8,7 +8,7 @@
  *                                                                  collated as other fields whose samples vary
  *      image: center_crop(224) python(my, batch=true)  my gets the pictures of a whole batch
  *
- * Steps for pictures may follow it (codec/after/after_function.h), mixing, and views(N). If the part names several
+ * Steps for pictures may follow it (codec/steps/steps_after.h), mixing, and views(N). If the part names several
  * fields, one call gets them all. After one that gets whole batches only mixing may follow, which is of whole batches,
  * too. The function runs in processes that the trainer starts (pipeline/desk/desk.h); here is what the text says of it,
  * and where its input lies. */

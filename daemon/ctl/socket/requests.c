@@ -9,7 +9,7 @@
 #include "daemon/base/work/closer.h"
 #include "daemon/ctl/ctl_trace.h"
 #include "daemon/ctl/handlers.h"
-#include "daemon/ctl/metrics/told.h"
+#include "daemon/ctl/metrics/metrics_pages.h"
 #include "daemon/ctl/socket/accept.h"
 #include "daemon/ctl/socket/packet.h"
 #include "daemon/ctl/users/access.h"
@@ -200,7 +200,7 @@ static void requests_hung_up(struct session *session) {
 
 static void requests_leaves(struct session *session) {
         tracing_session_ends(session);
-        told_drop(session->server, session);
+        metrics_pages_drop(session->server, session);
 }
 
 static void requests_left(struct server *server) {

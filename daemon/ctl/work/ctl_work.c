@@ -15,7 +15,7 @@
 #include "daemon/collate/delivered.h"
 #include "daemon/ctl/handlers.h"
 #include "daemon/pipeline/desk/desk.h"
-#include "daemon/ring/held.h"
+#include "daemon/ring/lent.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text.h"
 #include "proto/order/philox.h"
@@ -280,7 +280,7 @@ static int ctl_work_lend(const struct feed *feed, struct seat *seat, int ret_fds
         r = make_mark(&ret_fds[1], &seat->mark, why);
         if (r < 0)
                 return r;
-        fd = held_lend(feed->ring->payload_segment.fd, O_RDWR, why);
+        fd = lent_open(feed->ring->payload_segment.fd, O_RDWR, why);
         ret_fds[0] = fd;
         return fd < 0 ? fd : 0;
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "daemon/plugin/plugins.h"
-#include "daemon/ring/held.h"
+#include "daemon/ring/lent.h"
 #include "proto/base/cleanup.h"
 
 #define HELLO_NS 10000000000ull /* until a cell is confined */
@@ -126,9 +126,9 @@ static int share_program(struct isolated *isolated, uint32_t idx, const struct p
                            &isolated->programs[idx]);
 }
 
-/* A description of its own, so that the ring counts as held until the last cell has unmapped it (ring/held.h). */
+/* A description of its own, so that the ring counts as held until the last cell has unmapped it (ring/lent.h). */
 static int share_slots(struct isolated *isolated, const struct ring *ring, struct why *why) {
-        int fd = held_lend(ring->payload_segment.fd, O_RDWR, why);
+        int fd = lent_open(ring->payload_segment.fd, O_RDWR, why);
 
         if (fd < 0)
                 return fd;

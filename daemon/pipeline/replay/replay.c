@@ -16,7 +16,7 @@ static bool replay_is_under_way(const struct replay *replay) {
 
 static void free_kept(struct feed *feed) {
         for (uint32_t i = 0; i < REPLAY_KEPT_MAX; i++)
-                kept_free(&feed->replay.kept[i], feed->budget);
+                batch_copy_free(&feed->replay.kept[i], feed->budget);
 }
 
 /* ---- beginning and ending ---------------------------------------------------------------------------------------- */
@@ -221,7 +221,7 @@ bool replay_is_due(struct feed *feed) {
 }
 
 /* Copy `number` of those that could be kept. */
-static struct kept *nth_kept(struct replay *replay, uint32_t number) {
+static struct batch_copy *nth_kept(struct replay *replay, uint32_t number) {
         for (uint32_t i = 0; i < REPLAY_KEPT_MAX; i++)
                 if (replay->kept[i].record && number-- == 0)
                         return &replay->kept[i];
@@ -239,7 +239,7 @@ void replay_take(struct feed *feed, struct batch *batch) {
 }
 
 void replay_serve(struct batch *batch) {
-        kept_put(batch->replays, batch->feed->ring, batch->slot);
+        batch_copy_put(batch->replays, batch->feed->ring, batch->slot);
 }
 
 void replay_note_finished(struct batch *batch, bool is_good) {
@@ -248,7 +248,8 @@ void replay_note_finished(struct batch *batch, bool is_good) {
         if (!batch->keeps && !batch->replays)
                 return;
         if (batch->keeps) {
-                if (is_good && kept_take(batch->keeps, batch->feed->ring, batch->slot, batch->feed->budget) == 0 &&
+                if (is_good &&
+                    batch_copy_take(batch->keeps, batch->feed->ring, batch->slot, batch->feed->budget) == 0 &&
                     batch->keeps->record)
                         atomic_fetch_add_explicit(&replay->n_kept, 1, memory_order_relaxed);
                 /* release, as below: the planner reads the copy after it has seen this */

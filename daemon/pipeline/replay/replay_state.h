@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/pipeline/replay/kept.h"
+#include "daemon/pipeline/replay/batch_copy.h"
 
 #define REPLAY_KEPT_MAX  10u
 #define REPLAY_TOTAL_MAX 100000u
@@ -45,5 +45,5 @@ struct replay {
         uint64_t round;   /* the same for all ranks that are served at one place; 0: it is not chosen yet */
         uint64_t epoch;   /* where serving begins: */
         uint64_t step;
-        struct kept kept[REPLAY_KEPT_MAX];
+        struct batch_copy kept[REPLAY_KEPT_MAX];
 };

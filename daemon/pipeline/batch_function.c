@@ -1,4 +1,4 @@
-#include "daemon/pipeline/whole.h"
+#include "daemon/pipeline/batch_function.h"
 
 #include <errno.h>
 
@@ -11,7 +11,7 @@
 #include "proto/order/philox.h"
 
 /* The task is with this sample of its batch, and with what was served of it. */
-static void whole_go_to(struct task *task, uint32_t idx_sample) {
+static void batch_function_go_to(struct task *task, uint32_t idx_sample) {
         task_begin(task, task->batch, idx_sample, &task->batch->samples[idx_sample]);
         task->is_copied = false;
 }
@@ -27,31 +27,31 @@ static void write_numbers(const struct batch *batch) {
 /* The batch is laid on the desk next: the task is with its first sample. */
 static enum sample_state to_function(struct task *task) {
         write_numbers(task->batch);
-        whole_go_to(task, 0);
+        batch_function_go_to(task, 0);
         task->program = programs_with(task->batch->feed->programs, task->sample.candidate);
         task->own.n_tries = task->n_batch_tries;
         task->remakes = false;
         return SAMPLE_BATCH;
 }
 
-enum sample_state whole_gather(struct worker *worker, struct task *task) {
+enum sample_state batch_function_gather(struct worker *worker, struct task *task) {
         (void)worker;
         task->n_batch_tries = 0;
         task->n_rows = 1; /* the others that it had have ended as well */
         task->idx_row = 0;
         if (desk_has_batches(task->batch->feed->desk))
                 return to_function(task);
-        whole_go_to(task, 0);
+        batch_function_go_to(task, 0);
         return SAMPLE_COLLATE;
 }
 
 static enum sample_state make_again(struct task *task, uint32_t idx_sample) {
-        whole_go_to(task, idx_sample);
+        batch_function_go_to(task, idx_sample);
         task->remakes = true;
         return SAMPLE_LOCATE;
 }
 
-enum sample_state whole_function(struct worker *worker, struct task *task) {
+enum sample_state batch_function_returned(struct worker *worker, struct task *task) {
         enum own_state state = task->own.state;
         struct batch *batch = task->batch;
         struct why why;
@@ -72,7 +72,7 @@ enum sample_state whole_function(struct worker *worker, struct task *task) {
         return SAMPLE_COLLATE;
 }
 
-enum sample_state whole_next(struct task *task) {
+enum sample_state batch_function_next(struct task *task) {
         struct batch *batch = task->batch;
 
         if (!batch->failed && batch_is_wanted(batch)) {
@@ -97,7 +97,8 @@ static uint64_t need_of(const struct program *program, uint32_t n_samples) {
         return need;
 }
 
-int whole_check(const struct programs *programs, uint32_t batch_size, uint64_t allowed_bytes, struct why *why) {
+int batch_function_check(const struct programs *programs, uint32_t batch_size, uint64_t allowed_bytes,
+                         struct why *why) {
         uint64_t need = need_of(programs_first(programs), batch_size);
         char needed[AMOUNT_TEXT_MAX], allowed[AMOUNT_TEXT_MAX];
 
@@ -130,7 +131,7 @@ static int collate_fields(struct worker *worker, struct task *task, struct why *
         const struct program *program = programs_first(task->batch->feed->programs);
         int r = worker_reserve(worker, task, need_of(program, task->batch->n_kept));
 
-        if (r == -EFBIG) /* whole_check() has seen to it */
+        if (r == -EFBIG) /* batch_function_check() has seen to it */
                 return why_errno(why, -ENOMEM, "collations of plug-ins");
         for (uint32_t i = 0; i < program_n_fields(program) && r == 0; i++)
                 if (program_plugged(program, i))
@@ -181,7 +182,7 @@ static int collate(struct worker *worker, struct task *task) {
         return r;
 }
 
-enum sample_state whole_collate(struct worker *worker, struct task *task) {
+enum sample_state batch_function_collate(struct worker *worker, struct task *task) {
         const struct job *job = task->batch->feed->job;
 
         if (collate(worker, task) == SCRATCH_WAITS)

@@ -1,4 +1,4 @@
-#include "daemon/codec/after/after_function.h"
+#include "daemon/codec/steps/steps_after.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -11,15 +11,15 @@
 
 #define BAND_PIXELS RECIPE_SIZE_MAX /* of a row */
 
-struct after {
+struct steps_after {
         struct recipe *recipe;
         uint32_t n_channels; /* 1 or 3 */
 };
 
-int after_new(const struct codec_steps *steps, uint32_t n_channels, uint32_t view, struct after **ret_after,
-              struct why *why) {
+int steps_after_new(const struct codec_steps *steps, uint32_t n_channels, uint32_t view, struct steps_after **ret_after,
+                    struct why *why) {
         const enum pixel_mode mode = n_channels == 1 ? PIXELS_L : PIXELS_RGB;
-        struct after *after = calloc(1, sizeof(*after));
+        struct steps_after *after = calloc(1, sizeof(*after));
         int r;
 
         if (!after)
@@ -35,7 +35,7 @@ int after_new(const struct codec_steps *steps, uint32_t n_channels, uint32_t vie
                             "pipeline: random_iou_crop looks at boxes, which a function has got already: write it "
                             "before the function");
         if (r < 0) {
-                after_free(after);
+                steps_after_free(after);
                 return r;
         }
         recipe_set_view(after->recipe, view);
@@ -43,22 +43,22 @@ int after_new(const struct codec_steps *steps, uint32_t n_channels, uint32_t vie
         return 0;
 }
 
-void after_free(struct after *after) {
+void steps_after_free(struct steps_after *after) {
         if (!after)
                 return;
         recipe_free(after->recipe);
         free(after);
 }
 
-const char *after_text(const struct after *after) {
+const char *steps_after_text(const struct steps_after *after) {
         return recipe_text(after->recipe);
 }
 
-bool after_keeps_places(const struct after *after) {
+bool steps_after_keeps_places(const struct steps_after *after) {
         return recipe_keeps_places(after->recipe);
 }
 
-int after_form(const struct after *after, struct field_form *form, struct why *why) {
+int steps_after_form(const struct steps_after *after, struct field_form *form, struct why *why) {
         const struct pixel_format *format = recipe_format(after->recipe);
         uint32_t height, width;
 
@@ -94,9 +94,9 @@ int after_form(const struct after *after, struct field_form *form, struct why *w
         return 0;
 }
 
-int after_open(const struct after *after, const struct codec *codec, struct codec_tools *tools,
-               const struct codec_input *input, const struct field_form *form, uint64_t *ret_need_bytes,
-               struct why *why) {
+int steps_after_open(const struct steps_after *after, const struct codec *codec, struct codec_tools *tools,
+                     const struct codec_input *input, const struct field_form *form, uint64_t *ret_need_bytes,
+                     struct why *why) {
         uint64_t seed = dlp_philox_seed(codec_seed(codec, input), AFTER_DRAWS);
         int r = recipe_plan(after->recipe, (uint32_t)form->result.shape[1], (uint32_t)form->result.shape[0], seed,
                             input->epoch, input->sample, &tools->geometry, why);
@@ -121,8 +121,8 @@ static void feed_grey(struct workspace *workspace, const uint8_t *pixels, size_t
         }
 }
 
-int after_render(const struct after *after, struct codec_tools *tools, const struct field_form *form,
-                 const uint8_t *pixels, uint8_t *out, struct why *why) {
+int steps_after_render(const struct steps_after *after, struct codec_tools *tools, const struct field_form *form,
+                       const uint8_t *pixels, uint8_t *out, struct why *why) {
         struct geometry *geometry = &tools->geometry;
         const struct box *source = &geometry->source;
         size_t stride = (size_t)form->result.shape[1] * after->n_channels;

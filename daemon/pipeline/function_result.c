@@ -1,10 +1,10 @@
-#include "daemon/pipeline/after.h"
+#include "daemon/pipeline/function_result.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/codec/after/after_function.h"
 #include "daemon/codec/steps/own_step.h"
+#include "daemon/codec/steps/steps_after.h"
 #include "daemon/collate/delivered.h"
 #include "daemon/collate/padding.h"
 #include "daemon/pipeline/batch.h"
@@ -13,7 +13,7 @@
 #include "proto/base/amounts.h"
 #include "proto/base/utf8.h"
 
-static int after_refuse_memory(uint64_t need_bytes, uint64_t allowed_bytes, struct why *why) {
+static int function_result_refuse_memory(uint64_t need_bytes, uint64_t allowed_bytes, struct why *why) {
         char need[AMOUNT_TEXT_MAX], allowed[AMOUNT_TEXT_MAX];
 
         format_compared(need, need_bytes, allowed, allowed_bytes);
@@ -23,30 +23,30 @@ static int after_refuse_memory(uint64_t need_bytes, uint64_t allowed_bytes, stru
                        need, allowed);
 }
 
-static int after_serve_field(struct worker *worker, struct task *task, uint32_t idx_field, struct why *why) {
+static int function_result_serve_field(struct worker *worker, struct task *task, uint32_t idx_field, struct why *why) {
         const struct collating *collating = &task->batch->collating;
         const struct field_layout *field = &collating->layout->fields[idx_field];
-        const struct after *after = program_after(task->program, idx_field);
+        const struct steps_after *after = program_after(task->program, idx_field);
         struct codec_input input = task_input(task, idx_field);
         uint64_t need = 0;
-        int r = after_open(after, program_codec(task->program, idx_field), worker->tools, &input, &field->form, &need,
-                           why);
+        int r = steps_after_open(after, program_codec(task->program, idx_field), worker->tools, &input, &field->form,
+                                 &need, why);
 
         if (r == 0)
                 r = worker_reserve(worker, task, need);
         if (r == -EFBIG && need > 0)
-                return after_refuse_memory(need, worker->scratch->n_bytes, why);
+                return function_result_refuse_memory(need, worker->scratch->n_bytes, why);
         if (r != 0)
                 return r;
-        return after_render(after, worker->tools, &field->form,
-                            collating->slot + field->result_offset + field->result_bytes * task->idx_sample,
-                            collating->slot + field->offset + field->sample_bytes * task->idx_sample, why);
+        return steps_after_render(after, worker->tools, &field->form,
+                                  collating->slot + field->result_offset + field->result_bytes * task->idx_sample,
+                                  collating->slot + field->offset + field->sample_bytes * task->idx_sample, why);
 }
 
 /* ---- what varies in size --------------------------------------------------------------------------------------- */
 
-static int after_refuse_shape(const struct field_form *form, const int64_t *shape, const int64_t *other,
-                              struct why *why) {
+static int function_result_refuse_shape(const struct field_form *form, const int64_t *shape, const int64_t *other,
+                                        struct why *why) {
         uint32_t k = 0;
 
         while (k + 1 < form->n_dims && (form->shape[k] >= 0 || shape[k] == other[k] || other[k] < 0))
@@ -58,13 +58,14 @@ static int after_refuse_shape(const struct field_form *form, const int64_t *shap
 }
 
 /* The text that a process wrote may be no text. It is looked at where it is now the batch's own. */
-static int after_check_text(const struct field_form *form, const uint8_t *bytes, uint64_t n_bytes, struct why *why) {
+static int function_result_check_text(const struct field_form *form, const uint8_t *bytes, uint64_t n_bytes,
+                                      struct why *why) {
         size_t n_valid = form->dtype == DLP_DTYPE_TEXT ? utf8_valid(bytes, n_bytes) : n_bytes;
 
         return n_valid == n_bytes ? 0 : why_set(why, -EBADMSG, "byte %zu is not UTF-8", n_valid);
 }
 
-static int after_deliver(struct task *task, uint32_t idx_field, struct why *why) {
+static int function_result_deliver(struct task *task, uint32_t idx_field, struct why *why) {
         struct collating *collating = &task->batch->collating;
         const struct field_layout *field = &collating->layout->fields[idx_field];
         const struct codec *codec = program_codec(task->program, idx_field);
@@ -83,11 +84,11 @@ static int after_deliver(struct task *task, uint32_t idx_field, struct why *why)
         r = collating_place(collating, idx_field, task->idx_sample, shape, field_form_bytes(&field->form, shape), &to,
                             other);
         if (r == COLLATE_DIFFERS)
-                return after_refuse_shape(&field->form, shape, other, why);
+                return function_result_refuse_shape(&field->form, shape, other, why);
         if (r < 0)
                 return why_set(why, r, "is larger than the room of a sample");
         delivered_copy(field, shape, from, to);
-        r = after_check_text(&field->form, to, field_form_bytes(&field->form, shape), why);
+        r = function_result_check_text(&field->form, to, field_form_bytes(&field->form, shape), why);
         if (r == 0)
                 collating_hide(collating, idx_field, task->idx_sample, to, codec_seed(codec, &input), input.epoch,
                                input.sample);
@@ -97,7 +98,7 @@ static int after_deliver(struct task *task, uint32_t idx_field, struct why *why)
 /* The field whose sample cannot be taken is named with the function that delivered it. */
 static int deliver_field(struct task *task, uint32_t idx_field, struct why *why) {
         struct why detail;
-        int r = after_deliver(task, idx_field, &detail);
+        int r = function_result_deliver(task, idx_field, &detail);
 
         if (r < 0)
                 why_set(why, 0, "python(%s): field %s: %s", program_own(task->program, idx_field)->function,
@@ -105,7 +106,7 @@ static int deliver_field(struct task *task, uint32_t idx_field, struct why *why)
         return r;
 }
 
-static bool after_varies(const struct task *task, uint32_t idx_field) {
+static bool function_result_varies(const struct task *task, uint32_t idx_field) {
         return delivered_varies(&task->batch->collating.layout->fields[idx_field].form);
 }
 
@@ -113,7 +114,7 @@ static bool after_varies(const struct task *task, uint32_t idx_field) {
 
 static bool has_work(const struct task *task) {
         for (uint32_t i = 0; i < program_n_fields(task->program); i++)
-                if (program_after(task->program, i) || after_varies(task, i))
+                if (program_after(task->program, i) || function_result_varies(task, i))
                         return true;
         return false;
 }
@@ -125,14 +126,14 @@ static int serve_fields(struct worker *worker, struct task *task, struct why *wh
 
         for (uint32_t i = 0; i < n_fields && r == 0; i++)
                 if (program_after(task->program, i))
-                        r = after_serve_field(worker, task, i, why);
+                        r = function_result_serve_field(worker, task, i, why);
         for (uint32_t i = 0; i < n_fields && r == 0; i++)
-                if (after_varies(task, i))
+                if (function_result_varies(task, i))
                         r = deliver_field(task, i, why);
         return r;
 }
 
-enum sample_state after_serve(struct worker *worker, struct task *task) {
+enum sample_state function_result_serve(struct worker *worker, struct task *task) {
         struct stage_clock *clock = codec_tools_clock(worker->tools);
         uint64_t begin_ns;
         int r;
@@ -155,7 +156,7 @@ enum sample_state after_serve(struct worker *worker, struct task *task) {
         return r == 0 ? SAMPLE_SERVED : sample_failed(worker, task, r);
 }
 
-enum sample_state after_function(struct worker *worker, struct task *task) {
+enum sample_state function_result_take(struct worker *worker, struct task *task) {
         enum own_state state = task->own.state;
 
         task->own.state = OWN_NONE;

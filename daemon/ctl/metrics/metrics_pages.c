@@ -1,11 +1,11 @@
-#include "daemon/ctl/metrics/told.h"
+#include "daemon/ctl/metrics/metrics_pages.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "daemon/ctl/metrics/metrics.h"
 
-static void told_give_up(struct told *told) {
+static void metrics_pages_give_up(struct told *told) {
         free(told->text);
         *told = (struct told){ .text = NULL };
 }
@@ -17,11 +17,11 @@ static struct told *room_in(struct server *server) {
         for (size_t i = 1; i < TOLD_MAX; i++)
                 if (server->told[i].number < room->number)
                         room = &server->told[i];
-        told_give_up(room);
+        metrics_pages_give_up(room);
         return room;
 }
 
-int told_make(struct session *session, uint64_t *ret_number) {
+int metrics_pages_make(struct session *session, uint64_t *ret_number) {
         struct server *server = session->server;
         struct metrics metrics;
         struct told *told;
@@ -29,7 +29,7 @@ int told_make(struct session *session, uint64_t *ret_number) {
         size_t n = 0;
         int r;
 
-        told_drop(server, session);
+        metrics_pages_drop(server, session);
         r = metrics_collect(server, session, &metrics);
         if (r == 0)
                 r = metrics_write(&metrics, &text, &n);
@@ -42,8 +42,8 @@ int told_make(struct session *session, uint64_t *ret_number) {
         return 0;
 }
 
-int told_part(struct session *session, uint64_t number, uint64_t first, size_t n_max, const char **ret_part,
-              size_t *ret_n, uint64_t *ret_next) {
+int metrics_pages_part(struct session *session, uint64_t number, uint64_t first, size_t n_max, const char **ret_part,
+                       size_t *ret_n, uint64_t *ret_next) {
         for (size_t i = 0; i < TOLD_MAX; i++) {
                 struct told *told = &session->server->told[i];
 
@@ -59,8 +59,8 @@ int told_part(struct session *session, uint64_t number, uint64_t first, size_t n
         return -EAGAIN;
 }
 
-void told_drop(struct server *server, const struct session *session) {
+void metrics_pages_drop(struct server *server, const struct session *session) {
         for (size_t i = 0; i < TOLD_MAX; i++)
                 if (server->told[i].session == session)
-                        told_give_up(&server->told[i]);
+                        metrics_pages_give_up(&server->told[i]);
 }

@@ -1,4 +1,4 @@
-/* pipeline/whole.h: batches that functions of the trainer's get whole, python(my, batch=true), or collations of plug-ins.
+/* pipeline/batch_function.h: batches that functions of the trainer's get whole, python(my, batch=true), or collations of plug-ins.
  *
  * The task that ends the last sample of such a batch carries the batch on. It closes the gaps of samples that were left
  * out, so that the function gets arrays without any, and lays itself on the desk of its feed: one order for the whole
@@ -9,7 +9,7 @@
  *                                              |
  *                                              | the process has ended: samples may be half changed, so they are made
  *                                              v again, one after the other (task->remakes)
- *                                    LOCATE -> ... -> END -> whole_next() -> LOCATE or BATCH
+ *                                    LOCATE -> ... -> END -> batch_function_next() -> LOCATE or BATCH
  *
  * No other task is needed to make the samples again: a batch may have more of them than there are tasks. They are made
  * in the places that they have by then, of what batch->samples says. One that cannot be read any more meets the policy
@@ -20,17 +20,17 @@
 
 /* Is there memory for collations of plug-ins? -EINVAL: a batch and what they make of it would take more than workers
  * may have. When a rank attaches. `allowed_bytes`: of the pool for large samples. */
-int whole_check(const struct programs *programs, uint32_t batch_size, uint64_t allowed_bytes, struct why *why);
+int batch_function_check(const struct programs *programs, uint32_t batch_size, uint64_t allowed_bytes, struct why *why);
 
 /* The task has ended the last sample of its batch: batch_samples_are_last(). The worker's thread, likewise those below.
  */
-enum sample_state whole_gather(struct worker *worker, struct task *task);
+enum sample_state batch_function_gather(struct worker *worker, struct task *task);
 
 /* The batch is back from the desk. */
-enum sample_state whole_function(struct worker *worker, struct task *task);
+enum sample_state batch_function_returned(struct worker *worker, struct task *task);
 
 /* The batch is complete, or will not be: its last tensors are made, and it is published. */
-enum sample_state whole_collate(struct worker *worker, struct task *task);
+enum sample_state batch_function_collate(struct worker *worker, struct task *task);
 
 /* A sample that such a task made again has ended: served, left out, or its batch has failed. */
-enum sample_state whole_next(struct task *task);
+enum sample_state batch_function_next(struct task *task);

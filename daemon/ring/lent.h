@@ -1,9 +1,9 @@
-/* ring/held.h: memory that clients still hold after they have left.
+/* ring/lent.h: memory that clients still hold after they have left.
  *
  * A client may keep its mappings and descriptors for as long as it likes: arrays outlive the loader, or a forked child
  * has inherited them. The pages exist until the last of these is gone, so they stay charged to memory_limit until then.
  *
- * How does the daemon know? A client gets open file descriptions of its own (held_lend()), not the daemon's. A
+ * How does the daemon know? A client gets open file descriptions of its own (lent_open()), not the daemon's. A
  * description lives as long as any descriptor, mapping, forked child or packet on its way refers to it. The kernel
  * grants a write lease on the file only if nobody else has it open; unlike a lock on the description, the client cannot
  * change that without releasing the memory. Where leases do not work (an old kernel, a file system without them), a
@@ -20,30 +20,30 @@
 #include "daemon/base/queue.h"
 #include "proto/base/why.h"
 
-#define HELD_WHOSE_MAX 192u
+#define LENT_WHOSE_MAX 192u
 
-struct held;
+struct lent;
 
-struct held_list {
+struct lent_list {
         pthread_mutex_t lock;
-        TAILQ_HEAD(, held) list;  /* lock */
+        TAILQ_HEAD(, lent) list;  /* lock */
         _Atomic uint64_t n_bytes; /* charged for them */
         _Atomic uint32_t n;
 };
 
-void held_list_init(struct held_list *list);
+void lent_list_init(struct lent_list *list);
 
 /* Releases all entries, whoever holds the memory, because the process ends. Returns the bytes to the budget. */
-void held_list_fini(struct held_list *list);
+void lent_list_fini(struct lent_list *list);
 
 /* Opens the memory anew, for a client: O_RDONLY or O_RDWR. Returns the descriptor, to be closed after it has
  * been sent; else a negative errno. -ENOSYS: there is no /proc, and it would be unknown who holds what. */
-int held_lend(int fd, int flags, struct why *why);
+int lent_open(int fd, int flags, struct why *why);
 
 /* Takes over a piece of memory that is no longer mapped here: its descriptor, and `n_bytes` of `budget` (which
  * outlives the list), which are released when nobody holds it any more, perhaps at once. `whose` is copied, for the
  * log. */
-void held_leave(struct held_list *list, struct budget *budget, int fd, uint64_t n_bytes, const char *whose);
+void lent_leave(struct lent_list *list, struct budget *budget, int fd, uint64_t n_bytes, const char *whose);
 
 /* Frees what nobody holds any more. Called now and then, and when memory is short. */
-void held_look(struct held_list *list);
+void lent_look(struct lent_list *list);

@@ -1,4 +1,4 @@
-#include "daemon/ring/held.h"
+#include "daemon/ring/lent.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -20,15 +20,15 @@
 
 #define SAID_AFTER_NS 2000000000ull /* a client that ends lets go within milliseconds */
 
-struct held {
-        TAILQ_ENTRY(held) entry;
+struct lent {
+        TAILQ_ENTRY(lent) entry;
         struct budget *budget;
         struct sweep sweep;
         int fd;
         uint64_t n_bytes; /* charged: at most what was charged to the budget for it */
         uint64_t since_ns;
         bool said; /* it has been logged */
-        char whose[HELD_WHOSE_MAX];
+        char whose[LENT_WHOSE_MAX];
 };
 
 static int open_anew(int fd, int flags) {
@@ -40,7 +40,7 @@ static int open_anew(int fd, int flags) {
         return again < 0 ? -errno : again;
 }
 
-int held_lend(int fd, int flags, struct why *why) {
+int lent_open(int fd, int flags, struct why *why) {
         _cleanup_(closep) int lent = open_anew(fd, flags);
 
         if (lent == -ENOENT || lent == -ENOTDIR)
@@ -84,7 +84,7 @@ static enum answer ask_lock(int fd) {
 static bool leases_work; /* set once */
 
 /* Old kernels also count references that do not matter, and then never grant a lease. */
-static void held_find_out(void) {
+static void lent_find_out(void) {
         _cleanup_(closep) int fd = memfd_create("dataloaderd-lease", MFD_CLOEXEC), other = -1;
 
         if (fd < 0 || ask_lease(fd) != NOBODY)
@@ -97,7 +97,7 @@ static bool is_held(int fd) {
         static pthread_once_t once = PTHREAD_ONCE_INIT;
         enum answer answer = NOT_KNOWN;
 
-        pthread_once(&once, held_find_out);
+        pthread_once(&once, lent_find_out);
         if (leases_work)
                 answer = ask_lease(fd);
         if (answer == NOT_KNOWN)
@@ -107,8 +107,8 @@ static bool is_held(int fd) {
 
 /* ---- the list of rings --------------------------------------------------------------------------------------- */
 
-void held_list_init(struct held_list *list) {
-        *list = (struct held_list){ 0 };
+void lent_list_init(struct lent_list *list) {
+        *list = (struct lent_list){ 0 };
         TAILQ_INIT(&list->list);
         pthread_mutex_init(&list->lock, NULL);
 }
@@ -116,7 +116,7 @@ void held_list_init(struct held_list *list) {
 /* Its pages are freed with the last reference to the file. If a process has hidden one on purpose, it finds the pages
  * empty, and pages that it touches again count as its own. Punching the hole is refused where writing is sealed: a
  * control segment is small. */
-static void held_let_go(struct budget *budget, int fd, uint64_t n_bytes) {
+static void lent_let_go(struct budget *budget, int fd, uint64_t n_bytes) {
         struct stat state;
 
         if (fstat(fd, &state) == 0 && state.st_size > 0)
@@ -126,13 +126,13 @@ static void held_let_go(struct budget *budget, int fd, uint64_t n_bytes) {
 }
 
 static void sweep(void *userdata) {
-        struct held *held = userdata;
+        struct lent *held = userdata;
 
-        held_let_go(held->budget, held->fd, held->n_bytes);
+        lent_let_go(held->budget, held->fd, held->n_bytes);
         free(held);
 }
 
-static void held_free(struct held_list *list, struct held *held) {
+static void lent_free(struct lent_list *list, struct lent *held) {
         TAILQ_REMOVE(&list->list, held, entry);
         atomic_fetch_sub_explicit(&held->budget->n_held, 1, memory_order_relaxed);
         atomic_fetch_sub_explicit(&list->n_bytes, held->n_bytes, memory_order_relaxed);
@@ -142,8 +142,8 @@ static void held_free(struct held_list *list, struct held *held) {
         atomic_fetch_sub_explicit(&list->n, 1, memory_order_release); /* later: it is here, or left to the sweeper */
 }
 
-void held_list_fini(struct held_list *list) {
-        struct held *held;
+void lent_list_fini(struct lent_list *list) {
+        struct lent *held;
 
         while ((held = TAILQ_FIRST(&list->list))) {
                 TAILQ_REMOVE(&list->list, held, entry);
@@ -155,11 +155,11 @@ void held_list_fini(struct held_list *list) {
         pthread_mutex_destroy(&list->lock);
 }
 
-void held_leave(struct held_list *list, struct budget *budget, int fd, uint64_t n_bytes, const char *whose) {
-        struct held *held;
+void lent_leave(struct lent_list *list, struct budget *budget, int fd, uint64_t n_bytes, const char *whose) {
+        struct lent *held;
 
         if (!is_held(fd)) {
-                held_let_go(budget, fd, n_bytes);
+                lent_let_go(budget, fd, n_bytes);
                 return;
         }
         held = calloc(1, sizeof(*held));
@@ -183,8 +183,8 @@ void held_leave(struct held_list *list, struct budget *budget, int fd, uint64_t 
         pthread_mutex_unlock(&list->lock);
 }
 
-void held_look(struct held_list *list) {
-        struct held *held, *next;
+void lent_look(struct lent_list *list) {
+        struct lent *held, *next;
         uint64_t now_ns;
 
         if (atomic_load_explicit(&list->n, memory_order_relaxed) == 0)
@@ -195,7 +195,7 @@ void held_look(struct held_list *list) {
                 char text[BYTES_TEXT_MAX];
 
                 if (!is_held(held->fd)) {
-                        held_free(list, held);
+                        lent_free(list, held);
                 } else if (!held->said && now_ns - held->since_ns > SAID_AFTER_NS) {
                         held->said = true;
                         log_info("ring", "%s has left and still holds %s: charged until it is released", held->whose,

@@ -1,4 +1,4 @@
-#include "daemon/pipeline/replay/kept.h"
+#include "daemon/pipeline/replay/batch_copy.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static void piece(struct walk *walk, void *in_slot, uint64_t n_bytes) {
 }
 
 /* From the first byte of a tensor's first element to the last byte of its last one. */
-static uint64_t kept_span_of(const struct dlp_tensor_record *tensor) {
+static uint64_t batch_copy_span_of(const struct dlp_tensor_record *tensor) {
         uint64_t span = dlp_dtype_bytes(tensor->dtype);
 
         for (uint32_t i = 0; i < tensor->n_dims; i++) {
@@ -46,7 +46,7 @@ static void walk_tensor(struct walk *walk, const struct ring *ring, const struct
         const struct dlp_place *places;
 
         if (tensor->layout != DLP_RAGGED) {
-                piece(walk, slot->base + tensor->offset, kept_span_of(tensor));
+                piece(walk, slot->base + tensor->offset, batch_copy_span_of(tensor));
                 return;
         }
         places = dlp_places(ring->control, slot->idx, tensor->idx_places);
@@ -73,13 +73,13 @@ static void walk_batch(struct walk *walk, const struct ring *ring, const struct 
 
 /* ---- keeping --------------------------------------------------------------------------------------------------- */
 
-int kept_take(struct kept *kept, const struct ring *ring, const struct slot *slot, struct budget *budget) {
+int batch_copy_take(struct batch_copy *kept, const struct ring *ring, const struct slot *slot, struct budget *budget) {
         struct walk walk = { .does = WALK_COUNTS };
         uint64_t n_bytes;
         struct why why;
         int r;
 
-        *kept = (struct kept){ 0 };
+        *kept = (struct batch_copy){ 0 };
         if (slot->record->n_samples == 0)
                 return 0;
         walk_batch(&walk, ring, slot, slot->record);
@@ -91,7 +91,7 @@ int kept_take(struct kept *kept, const struct ring *ring, const struct slot *slo
         kept->record = aligned_alloc(_Alignof(struct dlp_slot_record), sizeof(*kept->record));
         kept->bytes = malloc(walk.n_bytes);
         if (!kept->record || !kept->bytes) {
-                kept_free(kept, budget);
+                batch_copy_free(kept, budget);
                 return -ENOMEM;
         }
         *kept->record = *slot->record;
@@ -100,7 +100,7 @@ int kept_take(struct kept *kept, const struct ring *ring, const struct slot *slo
         return 0;
 }
 
-void kept_put(const struct kept *kept, const struct ring *ring, const struct slot *slot) {
+void batch_copy_put(const struct batch_copy *kept, const struct ring *ring, const struct slot *slot) {
         const struct dlp_slot_record *from = kept->record;
         struct dlp_slot_record *record = slot->record;
         struct walk walk = { .does = WALK_PUTS, .at = kept->bytes };
@@ -114,9 +114,9 @@ void kept_put(const struct kept *kept, const struct ring *ring, const struct slo
         walk_batch(&walk, ring, slot, record);
 }
 
-void kept_free(struct kept *kept, struct budget *budget) {
+void batch_copy_free(struct batch_copy *kept, struct budget *budget) {
         free(kept->record);
         free(kept->bytes);
         budget_release(budget, kept->n_bytes);
-        *kept = (struct kept){ 0 };
+        *kept = (struct batch_copy){ 0 };
 }
