@@ -42,8 +42,10 @@ struct format_naming {
 
 struct format {
         const char *name;
-        bool takes_files; /* the path may also name files; otherwise only a folder */
-        bool is_prepared; /* its files are shards that the preparation of a staging made */
+        const char *doc;     /* a paragraph, as kinds have it (proto/text/kinds.h): what it is of, what is a sample */
+        const char *example; /* the keys of a dataset of it */
+        bool takes_files;    /* the path may also name files; otherwise only a folder */
+        bool is_prepared;    /* its files are shards that the preparation of a staging made */
 
         /* The keys of the configuration that it takes (data/format_options.h), a row each, and a row without a name at
          * the end; NULL: none. Another order would make its indices anew. */

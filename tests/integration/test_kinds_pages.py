@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import BUILD, ROOT, case, contains, equal, main, patience
+from harness import BUILD, ROOT, case, contains, equal, main, patience, write
 
 MAKER = os.path.join(ROOT, "tests", "support", "make_kinds_pages.py")
 MADE = [os.path.join("client", "man"), os.path.join("client", "python", "dlclient", "_answers"), "docs"]  # folders with pages
@@ -41,6 +41,8 @@ def _(box):
     next(kind for kind in pictures if kind["name"] == "hflip")["doc"] = "Mirrors `p` of them."
     pictures.append({"name": "brand_new", "example": "brand_new()", "doc": "Does `this`.\n\n.And that.", "arguments": [
         {"name": "low", "default": "-1", "is_optional": False}, {"name": "fill", "form": "N", "is_optional": True}]})
+    next(family["kinds"] for family in kinds if family["family"] == "formats").append(
+        {"name": "brand", "doc": "Files of a brand.", "example": 'path = "/brand"', "keys": ["b", "a"]})
     equal(make(kinds, "--check", folder).returncode, 1)
     with open(os.path.join(folder, PAGE), encoding="utf-8") as file:
         before = file.read()
@@ -53,6 +55,20 @@ def _(box):
     contains(after, new)
     old = before[before.index("RandomHorizontalFlip: "):]
     equal(after.replace(new, "").replace(mirrors, old[:old.index("\n") + 1]), before)
+    with open(os.path.join(folder, "client", "man", "dataloaderd-datasets.7"), encoding="utf-8") as file:
+        contains(file.read(), ".SS brand\nFiles of a brand.\nKeys: \\fBa\\fP, \\fBb\\fP.\nExample: ")
+
+
+@case("the example of each format is a dataset of the configuration")
+def _(box):
+    formats = next(family["kinds"] for family in printed() if family["family"] == "formats")
+    equal([kind["name"] for kind in formats if not kind.get("doc") or not kind.get("example")], [], "formats that say nothing")
+    for kind in formats:
+        config = box.path(f"{kind['name']}.conf")
+        write(config, f'dataset "x" {{ {kind["example"]} }}\n'.encode())
+        done = subprocess.run([os.path.join(BUILD, "dataloaderd"), "--check-config", "-c", config], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=patience(30))
+        equal(done.returncode, 0, f"{kind['name']}: {done.stdout}")
 
 
 main()

@@ -81,6 +81,20 @@ def section(heading, kinds, has_example, page):
     return page[:begin] + body + page[end:]
 
 
+# ---- formats of datasets
+
+def format_sections(kinds, page):
+    """The first paragraph of each format's section is the format's own; what follows is written by hand."""
+    for kind in kinds:
+        keys = f" Keys: {', '.join(f'`{key}`' for key in sorted(kind['keys']))}." if kind["keys"] else ""
+        doc = paragraph({"arguments": []}, kind["doc"] + keys + f" Example: `dataset \"x\" {{ {kind['example']} }}`.")
+        made = f".SS {kind['name']}\n{doc}\n"
+        found = re.search(rf"^\.SS {kind['name']}\n(?:(?!\.PP\n|\.S[SH] ).*\n)*", page, re.M)
+        begin, end = found.span() if found else 2 * (page.index("\n.SS Listings\n") + 1,)
+        page = page[:begin] + made + page[end:]
+    return page
+
+
 # ---- Python's table
 
 # Whose objects a program may hand over, as they are in a kind's `like`.
@@ -143,6 +157,7 @@ def pages(families):
         family, _, only = chosen.partition(" ")
         kinds = [kind for kind in families[family] if only in ("", kind["name"])]
         yield os.path.join("client", "man", name), functools.partial(section, heading, kinds, has_example)
+    yield os.path.join("client", "man", "dataloaderd-datasets.7"), functools.partial(format_sections, families["formats"])
     yield TABLE, lambda _: python_table(families)
     yield os.path.join("docs", "transforms.md"), functools.partial(class_table, families)
 

@@ -5,7 +5,8 @@
  *         "like": TEXT, "arguments": [{ "name": NAME, "type": "number", "default": TEXT, "is_optional": false,
  *         "allowed": "a number from 0 to 256", "minimum": 0, "maximum": 256 }, ...] }, ...] }, ...]
  *
- * What a kind does not say is not there. */
+ * What a kind does not say is not there. The last family is "formats", of datasets: each has its name, its doc, its
+ * example and the "keys" of the configuration that it takes. */
 #include <cjson/cJSON.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -118,9 +119,14 @@ int main(void) {
         }
         kinds = begin_family(families, "formats");
         for (size_t i = 0; format_at(i); i++) {
-                cJSON *object = cJSON_CreateObject();
+                cJSON *object = cJSON_CreateObject(), *keys;
 
-                cJSON_AddStringToObject(object, "name", format_at(i)->name);
+                add_text(object, "name", format_at(i)->name);
+                add_text(object, "doc", format_at(i)->doc);
+                add_text(object, "example", format_at(i)->example);
+                keys = cJSON_AddArrayToObject(object, "keys");
+                for (const struct setting *key = format_at(i)->options; key && key->name; key++)
+                        cJSON_AddItemToArray(keys, cJSON_CreateString(key->name));
                 cJSON_AddItemToArray(kinds, object);
         }
         text = cJSON_Print(families);

@@ -566,6 +566,9 @@ static int imagefolder_is_it(int root_fd, const struct files *files) {
 
 const struct format format_imagefolder = {
         .name = "imagefolder",
+        .doc = "A folder for each class with pictures below it, as torchvision's ImageFolder reads it, but without "
+               "the files `._x.jpg` that macOS leaves beside each `x.jpg`.",
+        .example = "path = \"/data/photos/train\"",
         .is_it = imagefolder_is_it,
         .build = imagefolder_build,
 };

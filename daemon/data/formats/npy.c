@@ -392,6 +392,10 @@ static int npy_is_it(int root_fd, const struct files *files) {
 
 const struct format format_npy = {
         .name = "npy",
+        .doc = "A folder of arrays as `numpy.save()` writes them, a single one, or an archive (`.npz`) as "
+               "`numpy.savez()` writes it, or a folder with one such archive and no other array. Row i along the "
+               "first axis of all of them is sample i, and each array is a field.",
+        .example = "path = \"/data/mnist.npz\" fields = \"x_train, y_train\"",
         .takes_files = true,
         .options = OPTIONS,
         .is_it = npy_is_it,

@@ -308,6 +308,9 @@ static int packed_is_it(int root_fd, const struct files *files) {
 
 const struct format format_packed = {
         .name = "packed",
+        .doc = "A folder of shards (`shard-000000.shard` and so on), which staging makes from an image folder with "
+               "`pack`. It has the same samples in the same order with the same labels.",
+        .example = "path = \"/data/shards\"",
         .is_prepared = true,
         .is_it = packed_is_it,
         .build = packed_build,

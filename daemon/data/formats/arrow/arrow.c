@@ -106,6 +106,10 @@ static const struct format_naming NAMES[] = { { ".arrow", .is_end = true },
 
 const struct format format_arrow = {
         .name = "arrow",
+        .doc = "What `save_to_disk()` of the library datasets wrote, a folder of `.arrow` or `.feather` files (in "
+               "the order of their names), or such files themselves, in either of Arrow's containers (stream and "
+               "file). A row is a sample and a column is a field.",
+        .example = "path = \"/data/saved\" split = \"train\"",
         .takes_files = true,
         .options = OPTIONS,
         .names = NAMES,

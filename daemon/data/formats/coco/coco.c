@@ -386,6 +386,10 @@ static const struct setting OPTIONS[] = {
 
 const struct format format_coco = {
         .name = "coco",
+        .doc = "A folder of pictures whose annotations are in a JSON file, as for COCO's object detection. Samples "
+               "are the images that the file lists, in the order of their ids, as torchvision's CocoDetection has "
+               "them.",
+        .example = "path = \"/data/train2017\" annotations = \"/data/instances_train2017.json\"",
         .options = OPTIONS,
         .revision = "names of categories",
         .file_option = "annotations",

@@ -294,6 +294,9 @@ static const struct setting OPTIONS[] = {
 
 const struct format format_litdata = {
         .name = "litdata",
+        .doc = "A folder with `index.json` and chunks, as LitData writes them. The leaves of an item are the "
+               "fields; a sample is called CHUNK:N.",
+        .example = "path = \"/data/tokens\" block_size = 2049",
         .options = OPTIONS,
         .is_it = litdata_is_it,
         .build = litdata_build,

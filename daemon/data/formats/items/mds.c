@@ -548,6 +548,9 @@ static const struct setting OPTIONS[] = {
 
 const struct format format_mds = {
         .name = "mds",
+        .doc = "A folder with `index.json` and shards, as mosaicml-streaming (version 2 of its format) writes them. "
+               "The columns are the fields; a sample is called SHARD:N.",
+        .example = "path = \"/data/mds\" fields = \"image, label\"",
         .options = OPTIONS,
         .is_it = mds_is_it,
         .build = mds_build,

@@ -391,6 +391,9 @@ static const struct setting OPTIONS[] = {
 /* Told by its option, never by files alone: a pattern cannot be guessed. */
 const struct format format_folder = {
         .name = "folder",
+        .doc = "A folder of files whose paths fit the `pattern`. Each such file is a sample, in the order of their "
+               "paths, as Python sorts them; other files have no effect.",
+        .example = "path = \"/data/faces\" pattern = \"{age}_{gender}_{name}.jpg\"",
         .options = OPTIONS,
         .build = folder_build,
 };

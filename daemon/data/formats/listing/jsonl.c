@@ -454,6 +454,10 @@ static const struct format_naming NAMES[] = {
 
 const struct format format_jsonl = {
         .name = "jsonl",
+        .doc = "JSON Lines: a file, a pattern of files, or a folder of files (`*.jsonl` and `*.ndjson`; if there "
+               "are none, `*.json`) in the order of their names, with one object in each line. A line is a sample, "
+               "and the members of the objects are the fields.",
+        .example = "path = \"/data/manifest.jsonl\" files = \"audio=audio_filepath\"",
         .takes_files = true,
         .options = OPTIONS,
         .names = NAMES,

@@ -184,6 +184,9 @@ static const struct format_naming NAMES[] = { { ".txt", .is_end = true, .is_file
 
 const struct format format_text = {
         .name = "text",
+        .doc = "A file, a pattern of files, or a folder of `*.txt` files in the order of their names. Each line is "
+               "a sample with the field `text`.",
+        .example = "path = \"/data/books\" sample = \"file\"",
         .takes_files = true,
         .options = OPTIONS,
         .names = NAMES,

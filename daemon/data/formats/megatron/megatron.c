@@ -505,6 +505,10 @@ static const struct setting OPTIONS[] = {
 
 const struct format format_megatron = {
         .name = "megatron",
+        .doc = "A token file of Megatron or fairseq, `PREFIX.bin` and `PREFIX.idx`; the path is the PREFIX, one of "
+               "the two files, or a folder with one token file. With `sequence_length` = N, sample i is what sample "
+               "i of Megatron-core's GPTDataset is, token for token; without it a sample is a document.",
+        .example = "path = \"/data/corpus\" sequence_length = 2048 splits = \"969,30,1\"",
         .takes_files = true,
         .options = OPTIONS,
         .is_it = megatron_is_it,

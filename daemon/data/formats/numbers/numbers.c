@@ -136,6 +136,10 @@ static const struct setting OPTIONS[] = {
 
 const struct format format_numbers = {
         .name = "numbers",
+        .doc = "No files: sample i is the number i, its field `index`, int64, of which a function of the trainer's "
+               "makes the rest (the step `python` of a pipeline). `count` says how many there are; the path is any "
+               "folder, such as `/`. In Python, `dlclient.from_dataset()` uses it.",
+        .example = "path = \"/\" format = \"numbers\" count = 50000",
         .options = OPTIONS,
         .open = numbers_open,
 };

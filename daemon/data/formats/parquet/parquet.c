@@ -75,6 +75,9 @@ static const struct format_naming NAMES[] = { { ".parquet", .is_end = true }, { 
 
 const struct format format_parquet = {
         .name = "parquet",
+        .doc = "A folder of `.parquet` files (in the order of their names) as datasets, pandas, Polars or DuckDB "
+               "write them, such a file, or a pattern. A row is a sample and a column is a field.",
+        .example = "path = \"/data/web/*.parquet\" fields = \"url, text\"",
         .takes_files = true,
         .options = OPTIONS,
         .names = NAMES,

@@ -390,6 +390,10 @@ static const struct format_naming NAMES[] = { { ".tfrecord" }, { ".tfrec" }, { 0
 
 const struct format format_tfrecord = {
         .name = "tfrecord",
+        .doc = "A folder of TFRecord files (names with `.tfrecord` or `.tfrec`, and numbered names such as "
+               "`train-00003-of-01024`, in the order of their names), a single file, or a pattern of files. A "
+               "record is a sample; it is called FILE:N, counted from 0 in each file.",
+        .example = "path = \"/data/train-*-of-01024\"",
         .takes_files = true,
         .options = OPTIONS,
         .names = NAMES,

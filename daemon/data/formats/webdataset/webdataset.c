@@ -574,6 +574,11 @@ static const struct setting OPTIONS[] = {
 
 const struct format format_webdataset = {
         .name = "webdataset",
+        .doc = "A folder of tar archives (`*.tar`, in the order of their names), a single archive, or a pattern of "
+               "archives, as the webdataset library writes them, or a list of archives as wids-index writes it "
+               "(`.json`). Consecutive files whose names differ only after the first dot are the fields of one "
+               "sample.",
+        .example = "path = \"/data/x-{000..127}.tar\" fields = \"image=jpg|png, label=cls\"",
         .takes_files = true,
         .options = OPTIONS,
         .is_it = webdataset_is_it,

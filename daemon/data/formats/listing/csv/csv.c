@@ -539,6 +539,9 @@ static const struct format_naming NAMES[] = { { ".csv", .is_end = true }, { ".ts
 
 const struct format format_csv = {
         .name = "csv",
+        .doc = "A file, a pattern of files, or a folder of `*.csv` files (if there are none, `*.tsv`), in the order "
+               "of their names, whose first row names the columns. A row is a sample and a column is a field.",
+        .example = "path = \"/data/val.txt\" format = \"csv\" delimiter = \"blank\" columns = \"name, label\"",
         .takes_files = true,
         .options = OPTIONS,
         .file_option = "join",
