@@ -69,7 +69,7 @@ struct daemon {
 
 /* ---- callbacks of the floors below --------------------------------------------------------------------------- */
 
-static void on_stream_news(void *userdata, struct feed *feed) {
+static void on_feed_news(void *userdata, struct feed *feed) {
         struct daemon *daemon = userdata;
 
         server_on_news(&daemon->server, feed);
@@ -333,8 +333,8 @@ static int start_pipeline(struct daemon *daemon, struct why *why) {
                 .settings = settings,
                 .cells = &daemon->cells,
                 .budget = &daemon->budget,
-                .broken = on_stream_news,
-                .desk_filled = on_stream_news,
+                .broken = on_feed_news,
+                .desk_filled = on_feed_news,
                 .userdata = daemon,
         };
         const struct reader_report *report;

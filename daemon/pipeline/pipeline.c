@@ -100,14 +100,14 @@ static void on_order_spent(void *userdata, void *payer, uint64_t taken_ns) {
         fair_share_charge(&job->share, taken_ns);
 }
 
-static void on_stream_freed(void *userdata) {
+static void on_feed_freed(void *userdata) {
         struct pipeline *pipeline = userdata;
 
         atomic_fetch_sub_explicit(&pipeline->n_removing, 1, memory_order_release);
         atomic_fetch_sub_explicit(&pipeline->n_streams, 1, memory_order_release);
 }
 
-static void on_stream_broken(void *userdata, struct feed *feed) {
+static void on_feed_broken(void *userdata, struct feed *feed) {
         struct pipeline *pipeline = userdata;
 
         pipeline->options.broken(pipeline->options.userdata, feed);
@@ -185,8 +185,8 @@ static int start_planner(struct pipeline *pipeline, struct why *why) {
                 .tasks = pipeline->tasks,
                 .n_tasks = pipeline->n_tasks,
                 .n_depth = pipeline->n_depth,
-                .freed = on_stream_freed,
-                .broken = on_stream_broken,
+                .freed = on_feed_freed,
+                .broken = on_feed_broken,
                 .desk_filled = on_desk_filled,
                 .userdata = pipeline,
         };

@@ -76,7 +76,7 @@ static void on_background(evutil_socket_t fd, short what, void *userdata) {
         background_reap(((struct inside *)userdata)->background);
 }
 
-static void on_stream_news(void *userdata, struct feed *feed) {
+static void on_feed_news(void *userdata, struct feed *feed) {
         server_on_news(&((struct inside *)userdata)->server, feed);
 }
 
@@ -137,8 +137,8 @@ static void start_pipeline(struct inside *inside) {
         struct pipeline_options options = {
                 .settings = &inside->settings,
                 .budget = &inside->budget,
-                .broken = on_stream_news,
-                .desk_filled = on_stream_news,
+                .broken = on_feed_news,
+                .desk_filled = on_feed_news,
                 .userdata = inside,
         };
         struct why why;
