@@ -144,7 +144,7 @@ struct packed_layout {
         uint64_t positions_offset, segments_offset, labels_offset, seqlens_offset;
 };
 
-/* The same for all batches of a stream. */
+/* The same for all batches of a feed. */
 struct field_layout {
         struct field_form form;
         bool varies;           /* each batch decides the shape: of a stack, or the later dimensions of a ragged field */

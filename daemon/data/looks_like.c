@@ -5,6 +5,7 @@
 
 #include "daemon/base/little_endian.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/sound_file.h"
 #include "proto/base/utf8.h"
 
 static const char *looks_like_ending_of(const char *name) {
@@ -20,16 +21,12 @@ enum field_coding coding_of_file(const char *name) {
 enum field_kind kind_of_file(const char *name) {
         static const char *const PICTURES[] = { "jpg",  "jpeg", "png", "ppm",  "pgm", "pbm", "pnm",
                                                 "webp", "bmp",  "tif", "tiff", "gif", "avif" };
-        static const char *const SOUNDS[] = { "wav", "flac", "ogg", "oga", "opus", "mp3" };
         const char *last = looks_like_ending_of(name);
 
         for (size_t i = 0; i < ARRAY_SIZE(PICTURES); i++)
                 if (strcasecmp(last, PICTURES[i]) == 0)
                         return FIELD_PICTURE;
-        for (size_t i = 0; i < ARRAY_SIZE(SOUNDS); i++)
-                if (strcasecmp(last, SOUNDS[i]) == 0)
-                        return FIELD_SOUND;
-        return FIELD_BYTES;
+        return sound_file_is_ending(last) ? FIELD_SOUND : FIELD_BYTES;
 }
 
 static bool looks_like_begins_with(const uint8_t *bytes, size_t n_bytes, const char *magic, size_t n_magic) {
@@ -62,13 +59,6 @@ bool looks_like_picture(const uint8_t *bytes, size_t n_bytes) {
         if (looks_like_begins_with(bytes, n_bytes, "RIFF", 4))
                 return n_bytes >= 16 && memcmp(bytes + 8, "WEBPVP8", 7) == 0;
         return looks_like_bmp(bytes, n_bytes) || looks_like_pnm(bytes, n_bytes);
-}
-
-/* A frame of MPEG audio, layer III: its bit rate and its sample rate are not the reserved ones. */
-static bool looks_like_mp3(const uint8_t *bytes, size_t n_bytes) {
-        return looks_like_begins_with(bytes, n_bytes, "ID3", 3) ||
-               (n_bytes >= 4 && bytes[0] == 0xff && (bytes[1] & 0xe6) == 0xe2 && (bytes[1] & 0x18) != 0x08 &&
-                (bytes[2] & 0xf0) != 0xf0 && (bytes[2] & 0x0c) != 0x0c);
 }
 
 /* ---- pictures of more than 8 bits ------------------------------------------------------------------------------ */
@@ -136,11 +126,12 @@ unsigned deep_bits(const uint8_t *bytes, size_t n_bytes) {
         return n_bytes >= 8 && memcmp(bytes, "P5", 2) == 0 && is_deep_pgm(bytes, n_bytes) ? 16 : 0;
 }
 
+/* Two bytes tell a frame of MPEG audio, which other files begin with as well: in a real one neither the version nor the
+ * bit rate nor the sample rate is a reserved one. */
 bool looks_like_sound(const uint8_t *bytes, size_t n_bytes) {
-        if (looks_like_begins_with(bytes, n_bytes, "RIFF", 4))
-                return n_bytes >= 12 && memcmp(bytes + 8, "WAVE", 4) == 0;
-        return looks_like_begins_with(bytes, n_bytes, "fLaC", 4) || looks_like_begins_with(bytes, n_bytes, "OggS", 4) ||
-               looks_like_mp3(bytes, n_bytes);
+        return sound_file_of(bytes, n_bytes) &&
+               (bytes[0] != 0xff ||
+                ((bytes[1] & 0x18) != 0x08 && (bytes[2] & 0xf0) != 0xf0 && (bytes[2] & 0x0c) != 0x0c));
 }
 
 bool looks_like_text(const uint8_t *bytes, size_t n_bytes) {

@@ -45,7 +45,7 @@ int pipeline_stop(struct pipeline *pipeline);
 int pipeline_make_feed(struct pipeline *pipeline, const struct feed_options *options, struct feed **ret_stream,
                        struct why *why);
 
-/* Touches the pages of the ring that pipeline_make_stream() left out, after the first batch has been published or is
+/* Touches the pages of the ring that pipeline_make_feed() left out, after the first batch has been published or is
  * late; blocks. Call it once, between add and remove, not on the main thread. The feed is not freed before this
  * returns. */
 void pipeline_touch_stream(struct pipeline *pipeline, struct feed *feed);

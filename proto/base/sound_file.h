@@ -1,4 +1,4 @@
-/* proto/base/sound_file.h: which files of sound are handled: WAV, FLAC, Ogg (Vorbis, Opus), MP3.
+/* proto/base/sound_file.h: which files of sound are handled: a row each, for the daemon and for dlctl.
  *
  * libsndfile knows forty formats, and asks some of them for nothing but a good size. So only these are given to it. */
 #pragma once
@@ -9,5 +9,14 @@
 
 #include "proto/base/symbol.h"
 
-/* By its first bytes. */
-bool sound_file_is_known(const uint8_t *bytes, size_t n_bytes) DLP_SYMBOL(sound_file_is_known);
+struct sound_file {
+        const char *name;                    /* "WAV" */
+        const char *endings[3];              /* of its files' names, with the dot; the usual one comes first */
+        bool (*is_it)(const uint8_t *bytes); /* of at least 12 bytes */
+};
+
+/* By its first bytes; NULL: of another kind, or too short. */
+const struct sound_file *sound_file_of(const uint8_t *bytes, size_t n_bytes) DLP_SYMBOL(sound_file_of);
+
+/* Do names of sound files end so? Without the dot, in upper or lower case. */
+bool sound_file_is_ending(const char *ending) DLP_SYMBOL(sound_file_is_ending);

@@ -17,6 +17,7 @@
 #include "client/include/dlclient.h"
 #include "client/lib/progress_message.h"
 #include "proto/base/shorten.h"
+#include "proto/base/sound_file.h"
 #include "proto/limits.h"
 
 #define SHOWN_SAMPLES  5u  /* without INDEX */
@@ -295,16 +296,15 @@ static void dlctl_look_show(struct look *look, uint64_t idx, const struct dlc_ba
 static const char *dlctl_look_ending_of(const uint8_t *bytes, uint64_t n_bytes, const char *name) {
         static const struct {
                 const char *magic, *ending;
-        } KNOWN[] = { { "\xff\xd8\xff", ".jpg" }, { "\x89PNG", ".png" }, { "GIF8", ".gif" },  { "BM", ".bmp" },
-                      { "II*", ".tif" },          { "MM", ".tif" },      { "fLaC", ".flac" }, { "OggS", ".ogg" },
-                      { "\x93NUMPY", ".npy" },    { "ID3", ".mp3" },     { "{", ".json" } };
+        } KNOWN[] = { { "\xff\xd8\xff", ".jpg" }, { "\x89PNG", ".png" },   { "GIF8", ".gif" },
+                      { "BM", ".bmp" },           { "II*", ".tif" },       { "MM", ".tif" },
+                      { "RIFF", ".webp" },        { "\x93NUMPY", ".npy" }, { "{", ".json" } };
+        const struct sound_file *sound = sound_file_of(bytes, n_bytes);
 
         if (strchr(name, '.'))
                 return "";
-        if (n_bytes > 12 && memcmp(bytes, "RIFF", 4) == 0)
-                return memcmp(bytes + 8, "WEBP", 4) == 0 ? ".webp" : ".wav";
-        if (n_bytes > 2 && bytes[0] == 0xff && (bytes[1] & 0xe6) == 0xe2)
-                return ".mp3";
+        if (sound)
+                return sound->endings[0];
         for (size_t i = 0; i < sizeof(KNOWN) / sizeof(KNOWN[0]); i++)
                 if (n_bytes >= strlen(KNOWN[i].magic) && memcmp(bytes, KNOWN[i].magic, strlen(KNOWN[i].magic)) == 0)
                         return KNOWN[i].ending;

@@ -44,33 +44,20 @@ static sf_count_t dlctl_sound_get_place(void *user) {
 
 /* ---- what is printed -------------------------------------------------------------------------------------------- */
 
-static const char *dlctl_sound_kind_of(int format) {
-        switch (format & SF_FORMAT_TYPEMASK) {
-        case SF_FORMAT_WAV:
-        case SF_FORMAT_WAVEX:
-                return "WAV";
-        case SF_FORMAT_FLAC:
-                return "FLAC";
-        case SF_FORMAT_OGG:
-                return (format & SF_FORMAT_SUBMASK) == SF_FORMAT_OPUS ? "Opus" : "Ogg";
-        default:
-                return "MP3";
-        }
-}
-
 bool sound_print(struct text *text, const uint8_t *bytes, uint64_t n_bytes) {
         SF_VIRTUAL_IO io = { dlctl_sound_get_length, dlctl_sound_seek_to, dlctl_sound_read_bytes, NULL,
                              dlctl_sound_get_place };
         struct opened opened = { .bytes = bytes, .n_bytes = (sf_count_t)n_bytes };
         SF_INFO info = { 0 };
+        const struct sound_file *kind = sound_file_of(bytes, n_bytes);
+        SNDFILE *file = kind ? sf_open_virtual(&io, SFM_READ, &info, &opened) : NULL;
+        bool is_opus = file && (info.format & SF_FORMAT_SUBMASK) == SF_FORMAT_OPUS;
         char words[128];
-        SNDFILE *file;
 
-        file = sound_file_is_known(bytes, n_bytes) ? sf_open_virtual(&io, SFM_READ, &info, &opened) : NULL;
         if (!file)
                 return false;
         sf_close(file);
-        snprintf(words, sizeof(words), "sound, %s, %d Hz, %d channel%s, ", dlctl_sound_kind_of(info.format),
+        snprintf(words, sizeof(words), "sound, %s, %d Hz, %d channel%s, ", is_opus ? "Opus" : kind->name,
                  info.samplerate, info.channels, info.channels == 1 ? "" : "s");
         text_string(text, words);
         if (info.frames < 0 || info.frames > UINT32_MAX || info.samplerate < 1)

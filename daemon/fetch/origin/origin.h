@@ -1,4 +1,4 @@
-/* fetch/origin/origin.h: from an origin's URL to a plan. One file a kind (KIND.c) and a row in the table of origin.c.
+/* fetch/origin/origin.h: from an origin's URL to a plan. Each kind is a row in the table of origin.c.
  *
  *   manifest  JSON Lines (*.jsonl, *.ndjson)            list     a URL a line (*.txt, *.list)
  *   s3        everything below s3://bucket/prefix       folder   everything below file:///folder
