@@ -11,11 +11,11 @@
 #include "daemon/base/log.h"
 #include "daemon/base/machine/cpus.h"
 #include "daemon/codec/cell/render_inside.h"
-#include "daemon/codec/cell/render_words.h"
+#include "daemon/codec/cell/render_messages.h"
 #include "daemon/core/config.h"
 #include "daemon/core/core_private.h"
 #include "daemon/core/daemon.h"
-#include "daemon/plugin/serve.h"
+#include "daemon/plugin/plugin_inside.h"
 #include "proto/version.h"
 
 struct arguments {

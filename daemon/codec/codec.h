@@ -186,7 +186,7 @@ bool codec_is_tokens(const struct codec *codec);
 bool codec_decodes(const struct codec *codec);
 
 /* Does it make something of stored bytes or of a picture's fields, more than copying what is stored or known? Where
- * decoders are isolated, such codecs are opened in cells (codec/cell/render_words.h); tokens are not. */
+ * decoders are isolated, such codecs are opened in cells (codec/cell/render_messages.h); tokens are not. */
 bool codec_interprets(const struct codec *codec);
 
 /* What is done before steps of plug-ins, which run elsewhere: of a field that has none, all of it; NULL: nothing, a

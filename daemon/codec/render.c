@@ -1,7 +1,7 @@
 #include "daemon/codec/render.h"
 
 /* The target of the decoder's rows. */
-struct rendering {
+struct field_rendering {
         struct workspace *workspace;
         const struct geometry *geometry;
         uint8_t *out;
@@ -9,13 +9,13 @@ struct rendering {
 };
 
 static int render_on_begin(void *userdata, struct why *why) {
-        struct rendering *rendering = userdata;
+        struct field_rendering *rendering = userdata;
 
         return recipe_begin(rendering->workspace, rendering->geometry, rendering->out, rendering->stride, why);
 }
 
 static int render_on_rows(void *userdata, const struct view *rows, struct why *why) {
-        struct rendering *rendering = userdata;
+        struct field_rendering *rendering = userdata;
 
         recipe_feed(rendering->workspace, rows);
         return workspace_ask(rendering->workspace, why);
@@ -23,7 +23,7 @@ static int render_on_rows(void *userdata, const struct view *rows, struct why *w
 
 int render(struct decoder *decoder, struct workspace *workspace, const struct geometry *geometry, uint8_t *out,
            size_t stride, struct why *why) {
-        struct rendering rendering = {
+        struct field_rendering rendering = {
                 .workspace = workspace,
                 .geometry = geometry,
                 .out = out,

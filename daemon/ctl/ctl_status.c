@@ -128,7 +128,7 @@ static void add_obtained(struct facts *facts, struct server *server) {
                          pool_text(pipeline_pool(server->options.pipeline), workers));
         facts_add(facts, "reader", report->backend, "", report->backend_why.text);
         facts_add(facts, "registered_buffers", report->has_fixed_buffers ? "yes" : "no", "", report->buffers_why.text);
-        facts_add_number(facts, "samples_under_way", pipeline_n_tasks(server->options.pipeline), "samples",
+        facts_add_number(facts, "samples_under_way", pipeline_read_depth(server->options.pipeline), "samples",
                          "read_depth, or as many as a quarter of memory_limit has buffers for");
         transparent_huge_pages(word, sizeof(word));
         facts_add(facts, "transparent_huge_pages", word, "",

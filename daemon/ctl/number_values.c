@@ -48,7 +48,7 @@ void number_values_of_node(struct server *server, struct node_numbers *ret_numbe
                 .memory_buffers = memory.read_buffers,
                 .memory_scratch = memory.worker_scratch + memory.large_picture_scratch,
                 .memory_held = atomic_load_explicit(&pipeline_held(pipeline)->n_bytes, memory_order_relaxed),
-                .read_depth = pipeline_n_tasks(pipeline),
+                .read_depth = pipeline_read_depth(pipeline),
                 .n_reading = pipeline_n_reading(pipeline),
         };
         ret_numbers->worker_ns = ret_numbers->decode_ns + ret_numbers->collate_ns;

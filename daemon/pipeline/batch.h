@@ -4,9 +4,65 @@
  * planned. The thread that ends the last sample completes the record, publishes the slot and wakes the client. */
 #pragma once
 
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "daemon/base/base_trace.h"
+#include "daemon/collate/collating.h"
 #include "daemon/pipeline/counters.h"
-#include "daemon/pipeline/feed.h"
+#include "proto/base/why.h"
+
+struct batch_copy;
+struct feed;
+struct mix_draw;
+struct order_table;
+struct pack_place;
+struct slot;
+
+/* A sample of a batch. */
+struct batch_sample {
+        uint64_t position;  /* in the epoch, of all ranks */
+        uint64_t index;     /* the sample that the order asks for */
+        uint64_t candidate; /* the sample that is served: `index`, or a substitute */
+        uint64_t n_tries;   /* substitutes so far */
+};
+
+/* One batch under way: what its workers share. There is one for each slot of the ring. What all workers write for each
+ * sample is in a cache line of its own, so that what they only read stays in their caches. */
+struct batch {
+        struct feed *feed;
+        struct slot *slot;
+        struct order_table *order; /* one reference; for the positions of its samples and their substitutes */
+        uint64_t number;           /* of the feed (seek) that it was planned for */
+        uint64_t epoch;
+        uint64_t step;
+        uint64_t first; /* the rank's number of its first unit, for the epoch plan */
+        uint32_t n_units;
+        uint32_t n_samples;           /* of these units together */
+        uint32_t n_kept;              /* of them in the slot; when they have ended, without those that are left out */
+        struct pack_place *packs;     /* batch_samples: where each sample goes, if they are packed; else NULL */
+        uint64_t position;            /* of its first unit, which draws of the whole batch depend on */
+        struct mix_draw *draws;       /* mixing_n_draws(); NULL: nothing is mixed */
+        uint64_t *positions;          /* batch_samples: of each sample, if units have several; else NULL */
+        struct batch_sample *samples; /* batch_samples, to make them again if functions get whole batches; else NULL */
+        struct batch_copy *keeps;     /* a copy of it is to be kept here; NULL: none */
+        struct batch_copy *replays;   /* it is this one, served again; NULL: it is a batch of its own */
+
+        _Alignas(64) _Atomic uint32_t n_left; /* samples under way; the worker that takes it to 0 completes the batch */
+
+        _Atomic uint32_t n_skipped;                     /* samples left out of it */
+        _Atomic uint64_t read_ns, queued_ns, decode_ns; /* sums for the record: where its samples' time went */
+
+        struct collating collating; /* where the fields of its samples go */
+
+        pthread_mutex_t lock; /* guards what follows; a leaf */
+        uint32_t n_errors;
+        uint32_t idx_failed; /* lowest sample that could not be served: its reason is the batch's */
+        bool failed;
+        struct why failure;
+        uint32_t failure_code; /* as of job_fail() */
+};
 
 /* What events about this batch are about. While trace_is_on(). Any thread that works on it. */
 struct trace_subject batch_subject(const struct batch *batch);

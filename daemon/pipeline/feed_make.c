@@ -381,7 +381,7 @@ static bool may_hang(struct dataset *dataset) {
         return false;
 }
 
-int feed_new(const struct feed_options *options, const struct feed_memory *memory, struct feed **ret_stream,
+int feed_new(const struct feed_options *options, const struct feed_memory *memory, struct feed **ret_feed,
              struct why *why) {
         const struct job_terms *terms = &options->job->terms;
         const struct source *index = dataset_source(options->dataset->dataset);
@@ -467,7 +467,7 @@ int feed_new(const struct feed_options *options, const struct feed_memory *memor
         feed->has_rows = rows_are_mapped(feed);
         feed->wake_socket = options->wake_socket;
         learn_at_once(feed);
-        *ret_stream = feed;
+        *ret_feed = feed;
         return 0;
 }
 

@@ -32,7 +32,7 @@ struct feed_memory {
 
 /* Makes the ring and everything else; blocks while memory is touched. On failure the caller keeps what would have been
  * taken over. -EINVAL (no such rank, empty dataset), -ENOMEM with the numbers, -EOVERFLOW. */
-int feed_new(const struct feed_options *options, const struct feed_memory *memory, struct feed **ret_stream,
+int feed_new(const struct feed_options *options, const struct feed_memory *memory, struct feed **ret_feed,
              struct why *why);
 
 /* Frees everything. None of its tasks may be under way. Takes NULL. */

@@ -54,7 +54,7 @@ struct pipeline {
         uint64_t scratch_bytes;      /* of all workers together: their own scratch */
         uint64_t scratch_pool_bytes; /* in addition, for large pictures */
         _Atomic uint32_t n_removing; /* removed feeds whose memory has not been given back yet */
-        _Atomic uint32_t n_streams;
+        _Atomic uint32_t n_feeds;
 };
 
 /* The reader does not know the queue to the workers, so its callback finds the pipeline through the request. */
@@ -104,7 +104,7 @@ static void on_feed_freed(void *userdata) {
         struct pipeline *pipeline = userdata;
 
         atomic_fetch_sub_explicit(&pipeline->n_removing, 1, memory_order_release);
-        atomic_fetch_sub_explicit(&pipeline->n_streams, 1, memory_order_release);
+        atomic_fetch_sub_explicit(&pipeline->n_feeds, 1, memory_order_release);
 }
 
 static void on_feed_broken(void *userdata, struct feed *feed) {
@@ -326,7 +326,7 @@ int pipeline_stop(struct pipeline *pipeline) {
         if (!pipeline)
                 return 0;
         /* Every sample in progress comes back by itself: reads end, and what is made is given up between its steps. */
-        for (uint32_t n_naps = 0; atomic_load_explicit(&pipeline->n_streams, memory_order_acquire) > 0; n_naps++) {
+        for (uint32_t n_naps = 0; atomic_load_explicit(&pipeline->n_feeds, memory_order_acquire) > 0; n_naps++) {
                 if (n_naps >= STOP_NAPS_MAX)
                         return -ETIMEDOUT;
                 nap();
@@ -379,7 +379,7 @@ static uint32_t count_coming(struct pipeline *pipeline, uint32_t *ret_n_held) {
         return n + sweeper_n_waiting();
 }
 
-int pipeline_make_feed(struct pipeline *pipeline, const struct feed_options *options, struct feed **ret_stream,
+int pipeline_make_feed(struct pipeline *pipeline, const struct feed_options *options, struct feed **ret_feed,
                        struct why *why) {
         const struct settings *settings = pipeline->options.settings;
         struct feed_memory memory = {
@@ -401,7 +401,7 @@ int pipeline_make_feed(struct pipeline *pipeline, const struct feed_options *opt
         for (;;) {
                 uint32_t n_held, n_coming = count_coming(pipeline, &n_held);
 
-                r = feed_new(options, &memory, ret_stream, why);
+                r = feed_new(options, &memory, ret_feed, why);
                 if (r != -ENOMEM || !is_memory_coming(n_coming, n_held, began_ns, &removing_ns))
                         return r;
                 nap();
@@ -417,7 +417,7 @@ static void wait_for_first_batch(const struct feed *feed) {
                 nap();
 }
 
-void pipeline_touch_stream(struct pipeline *pipeline, struct feed *feed) {
+void pipeline_touch_feed(struct pipeline *pipeline, struct feed *feed) {
         wait_for_first_batch(feed);
         setpriority(PRIO_PROCESS, 0, TOUCH_NICE); /* one thread, with a lower priority than the workers */
         ring_touch_rest(feed->ring, 1);
@@ -430,7 +430,7 @@ void pipeline_skip_touching(struct pipeline *pipeline, struct feed *feed) {
 }
 
 void pipeline_add(struct pipeline *pipeline, struct feed *feed) {
-        atomic_fetch_add_explicit(&pipeline->n_streams, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&pipeline->n_feeds, 1, memory_order_relaxed);
         planner_command(&pipeline->planner, feed, FEED_ADD);
 }
 
@@ -439,10 +439,10 @@ uint64_t pipeline_seek(struct pipeline *pipeline, struct feed *feed, const struc
 }
 
 /* All are marked before the planner hears of the first one: it takes a rank that is not for one that has left. */
-void pipeline_replay(struct pipeline *pipeline, struct feed *const *feeds, uint32_t n_streams, uint32_t n_batches) {
-        for (uint32_t i = 0; i < n_streams; i++)
+void pipeline_replay(struct pipeline *pipeline, struct feed *const *feeds, uint32_t n_feeds, uint32_t n_batches) {
+        for (uint32_t i = 0; i < n_feeds; i++)
                 atomic_store_explicit(&feeds[i]->replay.n_asked, n_batches, memory_order_relaxed);
-        for (uint32_t i = 0; i < n_streams; i++)
+        for (uint32_t i = 0; i < n_feeds; i++)
                 planner_command(&pipeline->planner, feeds[i], FEED_REPLAY);
 }
 
@@ -496,7 +496,7 @@ const struct reader_report *pipeline_reader_report(const struct pipeline *pipeli
         return reader_report(pipeline->reader);
 }
 
-uint32_t pipeline_n_tasks(const struct pipeline *pipeline) {
+uint32_t pipeline_read_depth(const struct pipeline *pipeline) {
         return pipeline->n_depth;
 }
 

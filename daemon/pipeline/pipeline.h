@@ -42,13 +42,13 @@ int pipeline_stop(struct pipeline *pipeline);
 
 /* Makes a feed; blocks while its memory is touched, so not on the main thread. If memory is short while removed
  * feeds are still being freed, waits up to a second for them. Ownership as in feed_new(). */
-int pipeline_make_feed(struct pipeline *pipeline, const struct feed_options *options, struct feed **ret_stream,
+int pipeline_make_feed(struct pipeline *pipeline, const struct feed_options *options, struct feed **ret_feed,
                        struct why *why);
 
 /* Touches the pages of the ring that pipeline_make_feed() left out, after the first batch has been published or is
  * late; blocks. Call it once, between add and remove, not on the main thread. The feed is not freed before this
  * returns. */
-void pipeline_touch_stream(struct pipeline *pipeline, struct feed *feed);
+void pipeline_touch_feed(struct pipeline *pipeline, struct feed *feed);
 void pipeline_skip_touching(struct pipeline *pipeline,
                             struct feed *feed); /* instead of touching: pages come when they are written */
 
@@ -58,7 +58,7 @@ void pipeline_add(struct pipeline *pipeline, struct feed *feed);
 uint64_t pipeline_seek(struct pipeline *pipeline, struct feed *feed, const struct cursor *cursor);
 /* Serves all ranks of a job some batches again, each of them n_batches (replay/replay.h). `feeds` are all of its
  * ranks; the end, which may be asked for with any of them, is for all. How far that is: feed->replay. */
-void pipeline_replay(struct pipeline *pipeline, struct feed *const *feeds, uint32_t n_streams, uint32_t n_batches);
+void pipeline_replay(struct pipeline *pipeline, struct feed *const *feeds, uint32_t n_feeds, uint32_t n_batches);
 void pipeline_end_replay(struct pipeline *pipeline, struct feed *feed);
 void pipeline_drain(struct pipeline *pipeline,
                     struct feed *feed); /* completes the batches that are begun, begins no more */
@@ -77,9 +77,9 @@ int pipeline_configure(struct pipeline *pipeline, struct why *why);
 /* All counters so far, summed up for this call; valid until the next call. Main thread. */
 struct counters *pipeline_counters(struct pipeline *pipeline);
 const struct reader_report *pipeline_reader_report(const struct pipeline *pipeline);
-uint32_t pipeline_n_tasks(const struct pipeline *pipeline);   /* fewer than configured if memory_limit is small */
-uint32_t pipeline_n_workers(const struct pipeline *pipeline); /* the current number */
-uint32_t pipeline_n_reading(const struct pipeline *pipeline); /* samples that are being read at this moment */
+uint32_t pipeline_read_depth(const struct pipeline *pipeline); /* fewer than configured if memory_limit is small */
+uint32_t pipeline_n_workers(const struct pipeline *pipeline);  /* the current number */
+uint32_t pipeline_n_reading(const struct pipeline *pipeline);  /* samples that are being read at this moment */
 
 /* Bytes that the daemon itself uses, independent of attached ranks; the rest of its account belongs to jobs and
  * datasets. Main thread. */

@@ -57,7 +57,7 @@ void planner_return(struct planner *planner, struct task *task) {
                 planner_wake(planner);
 }
 
-void planner_retry(struct planner *planner, struct task *task) {
+void planner_go_on_with(struct planner *planner, struct task *task) {
         pthread_mutex_lock(&planner->lock);
         STAILQ_INSERT_TAIL(&planner->again, task, entry);
         pthread_mutex_unlock(&planner->lock);

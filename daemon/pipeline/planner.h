@@ -74,7 +74,7 @@ uint64_t planner_seek(struct planner *planner, struct feed *feed, const struct c
 void planner_return(struct planner *planner, struct task *task);
 
 /* The same in any other state of the planner's, which is woken for it. */
-void planner_retry(struct planner *planner, struct task *task);
+void planner_go_on_with(struct planner *planner, struct task *task);
 
 /* A free task, for a sample of the feed, whose job may take one (shares_may_take()). Planner only, as those below. */
 struct task *planner_take_task(struct planner *planner, struct feed *feed);

@@ -55,7 +55,7 @@ void pool_stop(struct pool *pool) {
 
 /* A worker that was told to leave keeps its place until it has left, so for a moment there may be more workers than
  * places. */
-static int pool_pool_start_one(struct pool *pool, struct why *why) {
+static int pool_start_one(struct pool *pool, struct why *why) {
         for (uint32_t i = 0; i < WORKERS_MAX; i++)
                 if (!pool->workers[i])
                         return worker_start(&pool->options, i, &pool->workers[i], why);
@@ -67,7 +67,7 @@ static int pool_grow(struct pool *pool, uint32_t n_more, struct why *why) {
         int r = 0;
 
         for (uint32_t n = n_retained; n < n_more; n++) {
-                r = pool_pool_start_one(pool, why);
+                r = pool_start_one(pool, why);
                 if (r < 0) { /* as many as before: those that were started or kept leave again */
                         fair_queue_dismiss(pool->options.ready, n);
                         break;

@@ -147,5 +147,5 @@ void states_work(struct worker *worker, struct task *task) {
         else if (task->state == SAMPLE_FREE)
                 planner_return(worker->planner, task);
         else
-                planner_retry(worker->planner, task);
+                planner_go_on_with(worker->planner, task);
 }

@@ -43,7 +43,7 @@ static void feed_prefetch_order(struct planner *planner, struct feed *feed) {
 }
 
 /* begin_ns 0: there was no trace then. */
-static void trace_stream(const struct feed *feed, enum dlp_trace_kind kind, uint64_t begin_ns, uint64_t value) {
+static void schedule_trace(const struct feed *feed, enum dlp_trace_kind kind, uint64_t begin_ns, uint64_t value) {
         struct trace_subject subject = { .rank = feed->rank, .epoch = feed->epoch, .step = feed->step };
 
         if (begin_ns == 0)
@@ -85,7 +85,7 @@ static void feed_begin_epoch(struct planner *planner, struct feed *feed) {
                 job_fail(feed->job, EBADMSG, why.text); /* reserved memory is not there: the node itself has none */
         else
                 feed->order_epoch = feed->epoch;
-        trace_stream(feed, DLP_TRACE_EPOCH, begin_ns, 0);
+        schedule_trace(feed, DLP_TRACE_EPOCH, begin_ns, 0);
 }
 
 static void feed_next_step(struct feed *feed) {
@@ -150,7 +150,7 @@ static bool feed_begin_batch(struct planner *planner, struct feed *feed) {
         feed->idx_sample = 0;
         batch_begin(feed->batch, feed, feed->order);
         feed_prefetch_order(planner, feed);
-        trace_stream(feed, DLP_TRACE_PLAN, begin_ns, feed->batch->n_samples);
+        schedule_trace(feed, DLP_TRACE_PLAN, begin_ns, feed->batch->n_samples);
         return true;
 }
 
@@ -238,7 +238,7 @@ static bool feed_is_runnable(const struct feed *feed) {
 }
 
 /* Has the stream ended? Then its epoch has a length, and the plan is made again. */
-static bool feed_has_ended(struct feed *feed, const struct growth *growth) {
+static bool feed_sees_stream_end(struct feed *feed, const struct growth *growth) {
         bool is_over;
         uint64_t n_samples = growth_n_samples(growth, &is_over);
 
@@ -255,7 +255,7 @@ static bool feed_has_arrived(struct feed *feed) {
 
         if (order_table_has(feed->order, dlp_epoch_plan_needs(&feed->plan, feed->step)))
                 return true;
-        if (!feed_has_ended(feed, growth))
+        if (!feed_sees_stream_end(feed, growth))
                 feed->stopped_by = DLP_WAIT_SAMPLES;
         return false;
 }

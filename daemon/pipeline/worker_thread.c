@@ -91,7 +91,7 @@ static uint64_t beside_ns(struct worker *worker) {
         return rendering_cpu_ns(&worker->rendering) + codec_tools_beside_ns(worker->tools);
 }
 
-static void *worker_worker_main(void *userdata) {
+static void *worker_main(void *userdata) {
         struct worker *worker = userdata;
         struct fair_item *item;
         char name[16];
@@ -155,7 +155,7 @@ int worker_start(const struct worker_options *options, uint32_t idx, struct work
                 return r;
         worker = worker_new(options, idx);
         snprintf(name, sizeof(name), "worker-%u", idx % 1000000);
-        r = worker ? thread_start(&worker->thread, name, worker_worker_main, worker) : -ENOMEM;
+        r = worker ? thread_start(&worker->thread, name, worker_main, worker) : -ENOMEM;
         if (r < 0) {
                 if (worker)
                         worker_free(worker);

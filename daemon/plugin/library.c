@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "daemon/plugin/calling.h"
-#include "daemon/plugin/scanning.h"
+#include "daemon/plugin/scan_inside.h"
 #include "proto/base/cleanup.h"
 
 #define SYMBOL "dlplugin"

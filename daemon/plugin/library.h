@@ -19,7 +19,7 @@ enum plugin_question {
         PLUGIN_RUN,     /* a step, a collation, or a codec that decodes */
 
         /* A format: what is in the window that is the input, with the file's name and a NUL after it? The output gets
-         * records (scanning.h), as much of them as it has room for; the other question asks for the rest. */
+         * records (scan_inside.h), as much of them as it has room for; the other question asks for the rest. */
         PLUGIN_SCAN,
         PLUGIN_SCAN_MORE,
 };

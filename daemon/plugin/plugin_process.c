@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "daemon/plugin/plugin.h"
-#include "daemon/plugin/plugin_wire.h"
+#include "daemon/plugin/plugin_messages.h"
 
 #define SETTLE_TIMEOUT_S 5u /* for what the main thread waits for */
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "daemon/plugin/plugin.h"
-#include "daemon/plugin/scanning.h"
+#include "daemon/plugin/scan_inside.h"
 #include "proto/base/cleanup.h"
 
 #define PIECE_BYTES (1u << 20) /* of records, that one answer brings */

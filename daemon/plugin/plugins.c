@@ -111,12 +111,12 @@ static size_t count_names(const char *names) {
         return n;
 }
 
-static void plugins_plugins_freep(struct plugins **plugins) {
+static void plugins_freep(struct plugins **plugins) {
         plugins_free(*plugins);
 }
 
 int plugins_new(const struct settings *settings, struct cells *cells, struct plugins **ret_plugins, struct why *why) {
-        _cleanup_(plugins_plugins_freep) struct plugins *plugins = calloc(1, sizeof(*plugins));
+        _cleanup_(plugins_freep) struct plugins *plugins = calloc(1, sizeof(*plugins));
         size_t n = count_names(settings->plugins);
         int r = 0;
 

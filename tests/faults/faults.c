@@ -26,7 +26,7 @@
 #include <sanitizer/common_interface_defs.h>
 #include <sanitizer/lsan_interface.h>
 
-#include "daemon/base/cell/words.h"
+#include "daemon/base/cell/cell_messages.h"
 #include "tests/faults/points.h"
 #include "tests/faults/scene.h"
 

@@ -9,9 +9,9 @@
 
 #include "daemon/codec/plugged/plugin_step.h"
 #include "daemon/plugin/plugin.h"
+#include "daemon/plugin/plugin_messages.h"
 #include "daemon/plugin/plugin_scan.h"
-#include "daemon/plugin/plugin_wire.h"
-#include "daemon/plugin/scanning.h"
+#include "daemon/plugin/scan_inside.h"
 #include "proto/base/cleanup.h"
 #include "tests/fuzz/input.h"
 

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "daemon/codec/cell/render_inside.h"
-#include "daemon/codec/cell/render_words.h"
+#include "daemon/codec/cell/render_messages.h"
 #include "daemon/data/ledger/ledger.h"
 #include "tests/support/serving.h"
 #include "tests/support/suite.h"

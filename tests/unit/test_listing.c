@@ -505,7 +505,7 @@ END_TEST
 START_TEST(a_cell_is_a_number_or_a_truth_only_if_all_of_it_is) {
         static const struct {
                 const char *text;
-                enum cell_kind kind;
+                enum value_kind kind;
                 double number;
         } CELLS[] = {
                 { "", CELL_ABSENT, 0 },

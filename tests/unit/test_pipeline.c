@@ -381,7 +381,7 @@ END_TEST
 static void *touch_main(void *userdata) {
         struct rank *rank = userdata;
 
-        pipeline_touch_stream(serving.pipeline, rank->feed);
+        pipeline_touch_feed(serving.pipeline, rank->feed);
         return NULL;
 }
 

@@ -55,7 +55,7 @@ static bool operation_makes_sense(const struct dlp_left_operation *operation) {
         return operation->amount >= 0;
 }
 
-static bool operations_operations_make_sense(const struct dlp_left_operations *left) {
+static bool operations_make_sense(const struct dlp_left_operations *left) {
         if (left->flips > (DLP_LEFT_MIRRORED | DLP_LEFT_UPSIDE_DOWN) || left->n_operations > DLP_LEFT_OPERATIONS_MAX)
                 return false;
         for (uint32_t i = 0; i < left->n_operations; i++)
@@ -77,7 +77,7 @@ static bool form_fits(const struct dlc_left_form *form, const struct dlp_slot_re
                 struct dlp_left_operations left; /* copied: a daemon could change it between two looks */
 
                 memcpy(&left, slot + tensor->offset + i * tensor->strides[0] + form->operations_at, sizeof(left));
-                if (!operations_operations_make_sense(&left))
+                if (!operations_make_sense(&left))
                         return false;
         }
         return true;

@@ -2,8 +2,8 @@
  *
  * A cell is a process of the daemon's own program that does what the daemon should not. What strangers made is
  * interpreted in cells that have no files and no network, so that a mistake in a decoder hands nobody more than a cell:
- * what its memories hold, and packets on a channel whose other end believes no word (base/cell/words.h). What the
- * administrator has installed runs in cells that keep the daemon's rights, so that its mistakes cost nobody else
+ * what its memories hold, and packets on a channel whose other end believes no word (base/cell/cell_messages.h). What
+ * the administrator has installed runs in cells that keep the daemon's rights, so that its mistakes cost nobody else
  * anything. All else is the same:
  *
  *      cell_start()        starts the process, unless it runs
@@ -28,8 +28,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "daemon/base/cell/cell_messages.h"
 #include "daemon/base/cell/spawn.h"
-#include "daemon/base/cell/words.h"
 #include "daemon/base/queue.h"
 
 struct cell;

@@ -12,7 +12,7 @@
 
 #include <stdint.h>
 
-#include "daemon/base/cell/words.h"
+#include "daemon/base/cell/cell_messages.h"
 #include "proto/base/why.h"
 
 /* Closes all descriptors but the standard ones and the channel; no core files; ends with the thread that started it.

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/base/cell/words.h"
+#include "daemon/base/cell/cell_messages.h"
 
 struct cell_kind {
         const char *name;

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "daemon/base/cell/words.h"
+#include "daemon/base/cell/cell_messages.h"
 #include "proto/base/cleanup.h"
 
 /* What a process needs to find its libraries, and what sanitizers are told. The rest may hold secrets. */

@@ -3,7 +3,7 @@
 
 #include <sys/types.h>
 
-#include "daemon/base/cell/words.h"
+#include "daemon/base/cell/cell_messages.h"
 
 struct spawned {
         pid_t pid;   /* and its group, with what it starts */

@@ -74,7 +74,7 @@ static void writer_write_next(void) {
         pthread_cond_broadcast(&writer.went);
 }
 
-static void *writer_writer_main(void *userdata) {
+static void *writer_main(void *userdata) {
         pthread_mutex_lock(&writer.lock);
         for (;;) {
                 uint64_t due_ns;
@@ -103,7 +103,7 @@ int writer_start(writer_say say) {
         writer.say = say;
         writer.stops = writer.is_over = false;
         owner = getpid();
-        r = thread_start(&writer.thread, "log", writer_writer_main, NULL);
+        r = thread_start(&writer.thread, "log", writer_main, NULL);
         if (r == 0)
                 atomic_store(&state, WRITER_RUNS);
         return r;

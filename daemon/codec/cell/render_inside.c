@@ -6,7 +6,7 @@
 
 #include "daemon/base/machine/heap.h"
 #include "daemon/codec/cell/described_source.h"
-#include "daemon/codec/cell/render_words.h"
+#include "daemon/codec/cell/render_messages.h"
 #include "daemon/codec/codec_program.h"
 #include "daemon/codec/codec_tools.h"
 #include "daemon/plugin/plugins.h"

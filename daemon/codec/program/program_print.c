@@ -87,8 +87,7 @@ static bool may_be_step(const struct program *program, const struct source *sour
 }
 
 /* Those of the part whose last field this is. Not each of its fields may have its collation. */
-static int program_print_print_steps(const struct program *program, const uint32_t *parts, uint32_t idx_last,
-                                     FILE *stream) {
+static int program_print_steps(const struct program *program, const uint32_t *parts, uint32_t idx_last, FILE *stream) {
         const char *steps = codec_text(program->codecs[idx_last]);
         const struct collation *collation = NULL;
         _cleanup_(freep) char *text = NULL;
@@ -133,7 +132,7 @@ int print_named(struct program *program, const struct source *source, const uint
                 if (program->renamed[i] > 0)
                         fprintf(stream, "=%s", source->schema.fields[codec_field(program->codecs[i])].name);
                 if (is_last_named(program, parts, i))
-                        r = program_print_print_steps(program, parts, i, stream);
+                        r = program_print_steps(program, parts, i, stream);
         }
         if (may_be_step(program, source))
                 fprintf(stream, ";");

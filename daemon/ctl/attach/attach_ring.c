@@ -18,7 +18,7 @@ static void attach_work(void *userdata) {
 static void attach_touch(void *userdata) {
         struct attach *attach = userdata;
 
-        pipeline_touch_stream(attach->pipeline, attach->feed);
+        pipeline_touch_feed(attach->pipeline, attach->feed);
 }
 
 /* 64 parts of 128 bytes of name and 64 of digest: far below a packet. */

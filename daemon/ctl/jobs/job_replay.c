@@ -96,16 +96,16 @@ static int list_ranks(struct server *server, struct job *job, struct feed *feeds
 
 static int job_replay_begin(struct session *session, struct job *job, uint32_t n_batches, struct why *why) {
         struct feed *feeds[DLP_LOCAL_RANKS_MAX];
-        uint32_t n_streams = 0;
+        uint32_t n_feeds = 0;
         int r;
 
         if (n_batches > REPLAY_TOTAL_MAX)
                 return why_set(why, -EINVAL, "batches: %u is too many; 1 to %u are allowed", n_batches,
                                REPLAY_TOTAL_MAX);
-        r = list_ranks(session->server, job, feeds, &n_streams, why);
+        r = list_ranks(session->server, job, feeds, &n_feeds, why);
         if (r < 0)
                 return r;
-        pipeline_replay(session->server->options.pipeline, feeds, n_streams, n_batches);
+        pipeline_replay(session->server->options.pipeline, feeds, n_feeds, n_batches);
         log_user_info(session->peer.uid, "ctl",
                       "replay: %u batches are served again to each rank, to see how fast they are job=%s pid=%d "
                       "user=%s",

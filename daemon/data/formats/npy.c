@@ -285,9 +285,9 @@ static int read_raw(const struct format_options *options, struct npy_raw *ret_ra
         return 0;
 }
 
-static int npy_npy_open(int root_fd, const struct files *files, const struct format_options *options,
-                        const struct index_watch *watch, struct budget *budget, struct source **ret_source,
-                        struct why *why) {
+static int npy_open(int root_fd, const struct files *files, const struct format_options *options,
+                    const struct index_watch *watch, struct budget *budget, struct source **ret_source,
+                    struct why *why) {
         _cleanup_(source_closep) struct source *source = NULL;
         struct npy *npy = calloc(1, sizeof(*npy));
         struct npy_raw raw = { 0 };
@@ -399,5 +399,5 @@ const struct format format_npy = {
         .takes_files = true,
         .options = OPTIONS,
         .is_it = npy_is_it,
-        .open = npy_npy_open,
+        .open = npy_open,
 };

@@ -32,7 +32,7 @@ struct view {
 
 static const struct source_type VIEW_TYPE;
 
-static const struct view *view_view_of(const struct source *source) {
+static const struct view *view_of(const struct source *source) {
         return (const struct view *)source;
 }
 
@@ -202,14 +202,14 @@ static uint32_t view_inner_field(const struct view *view, uint64_t inner_sample,
 }
 
 static void view_locate(const struct source *source, uint64_t sample, uint32_t field, struct extent *ret_extent) {
-        const struct view *view = view_view_of(source);
+        const struct view *view = view_of(source);
         uint64_t inner = split_sample(&view->split, sample);
 
         source_locate(view->inner, inner, view_inner_field(view, inner, field), ret_extent);
 }
 
-static const uint8_t *view_view_row(const struct source *source, uint64_t sample, uint32_t field) {
-        const struct view *view = view_view_of(source);
+static const uint8_t *view_row(const struct source *source, uint64_t sample, uint32_t field) {
+        const struct view *view = view_of(source);
 
         /* Alternatives lie in different mappings, so that source_rows_were_there() would not know which one to ask. */
         if (view->fields[field].n > 1)
@@ -220,26 +220,26 @@ static const uint8_t *view_view_row(const struct source *source, uint64_t sample
 }
 
 static void view_prefetch(const struct source *source, uint64_t sample, bool is_near) {
-        const struct view *view = view_view_of(source);
+        const struct view *view = view_of(source);
 
         source_prefetch(view->inner, split_sample(&view->split, sample), is_near);
 }
 
 static bool view_next_piece(const struct source *source, uint64_t sample, uint32_t field, struct source_piece *piece) {
-        const struct view *view = view_view_of(source);
+        const struct view *view = view_of(source);
         uint64_t inner = split_sample(&view->split, sample);
 
         return view->inner->type->next_piece(view->inner, inner, view_inner_field(view, inner, field), piece);
 }
 
 static bool view_rows_were_there(const struct source *source, uint32_t field) {
-        const struct view *view = view_view_of(source);
+        const struct view *view = view_of(source);
 
         return source_rows_were_there(view->inner, view->fields[field].inner[0]);
 }
 
 static bool view_value_bytes(const struct source *source, uint64_t sample, uint32_t field, uint64_t *ret_n_bytes) {
-        const struct view *view = view_view_of(source);
+        const struct view *view = view_of(source);
         uint64_t inner = split_sample(&view->split, sample);
         uint32_t idx = view_inner_field(view, inner, field);
 
@@ -248,26 +248,26 @@ static bool view_value_bytes(const struct source *source, uint64_t sample, uint3
 }
 
 static void view_value(const struct source *source, uint64_t sample, uint32_t field, void *ret_value) {
-        const struct view *view = view_view_of(source);
+        const struct view *view = view_of(source);
         uint64_t inner = split_sample(&view->split, sample);
 
         source_value(view->inner, inner, view_inner_field(view, inner, field), ret_value);
 }
 
 static size_t view_name(const struct source *source, uint64_t sample, char *ret_name) {
-        const struct view *view = view_view_of(source);
+        const struct view *view = view_of(source);
 
         return source_name(view->inner, split_sample(&view->split, sample), ret_name);
 }
 
 static const char *view_broken(const struct source *source, uint64_t sample) {
-        const struct view *view = view_view_of(source);
+        const struct view *view = view_of(source);
 
         return source_broken(view->inner, split_sample(&view->split, sample));
 }
 
 static uint64_t view_longest(const struct source *source, uint32_t field) {
-        const struct view *view = view_view_of(source);
+        const struct view *view = view_of(source);
         uint64_t longest = 0;
 
         for (uint32_t i = 0; i < view->fields[field].n; i++) {
@@ -279,11 +279,11 @@ static uint64_t view_longest(const struct source *source, uint32_t field) {
 }
 
 static const char *view_class_name(const struct source *source, uint32_t label) {
-        return source_class_name(view_view_of(source)->inner, label);
+        return source_class_name(view_of(source)->inner, label);
 }
 
 static int view_compare(const struct source *source, int root_fd, enum source_compare compare, struct why *why) {
-        const struct view *view = view_view_of(source);
+        const struct view *view = view_of(source);
 
         return view->inner->type->compare(view->inner, root_fd, compare, why);
 }
@@ -292,7 +292,7 @@ static const struct source_type VIEW_TYPE = {
         .close = view_close,
         .compare = view_compare,
         .locate = view_locate,
-        .row = view_view_row,
+        .row = view_row,
         .next_piece = view_next_piece,
         .prefetch = view_prefetch,
         .rows_were_there = view_rows_were_there,

@@ -13,7 +13,7 @@
 
 #include "daemon/base/budget.h"
 #include "daemon/base/cell/cell.h"
-#include "daemon/codec/cell/render_words.h"
+#include "daemon/codec/cell/render_messages.h"
 #include "daemon/codec/programs/programs.h"
 #include "daemon/ring/batch_ring.h"
 

@@ -58,8 +58,8 @@ static void say_digests(struct checking *checking, const struct plan_file *file,
 /* ---- large files --------------------------------------------------------------------------------------------- */
 
 /* One chunk. Returns 0 if it is what was written; else it is missing. */
-static int check_check_part(struct checking *checking, int fd, const struct plan_file *file, uint64_t idx_chunk,
-                            const struct chunk *chunk) {
+static int check_part(struct checking *checking, int fd, const struct plan_file *file, uint64_t idx_chunk,
+                      const struct chunk *chunk) {
         struct tree *tree = checking->tree;
         struct digest128 digest, noted = state_digest(&tree->state, idx_chunk);
         struct why text;
@@ -131,7 +131,7 @@ int check_large(struct checking *checking, uint64_t idx_file) {
                         return -ECANCELED;
                 if (state_is_missing(&tree->state, i))
                         continue;
-                if (check_check_part(checking, fd, file, i, &chunk) < 0)
+                if (check_part(checking, fd, file, i, &chunk) < 0)
                         is_bad = true;
                 else if (n_hashed == chunk.offset) {
                         sha256_add(&checking->sha, checking->buffer, chunk.n_bytes);

@@ -215,7 +215,7 @@ static int listing_columns_take_column(const struct table_columns *columns, stru
                 return r;
         column->n_present += from->n_present;
         column->n_put += from->n_put;
-        for (enum cell_kind kind = CELL_ABSENT; kind < N_CELL_KINDS; kind++)
+        for (enum value_kind kind = CELL_ABSENT; kind < N_CELL_KINDS; kind++)
                 if (column->seen[kind].line == 0 && from->seen[kind].line > 0) {
                         column->seen[kind].line = line_base + from->seen[kind].line;
                         column->seen[kind].idx_file = idx_file;
@@ -252,7 +252,7 @@ static void describe_numbers(const struct table_column *column, struct schema_fi
 
 /* ---- what a column is ------------------------------------------------------------------------------------------ */
 
-const char *cell_kind_name(enum cell_kind kind) {
+const char *cell_kind_name(enum value_kind kind) {
         static const char *const NAMES[N_CELL_KINDS] = {
                 [CELL_ABSENT] = "null",
                 [CELL_BOOLEAN] = "true or false",
@@ -282,7 +282,7 @@ int cell_read_integer(const void *bytes, size_t n_bytes, struct table_cell *cell
         return 0;
 }
 
-static void describe_scalar(enum cell_kind kind, struct schema_field *field) {
+static void describe_scalar(enum value_kind kind, struct schema_field *field) {
         field->kind = FIELD_VALUE;
         field->is_stored = false;
         field->dtype = kind == CELL_BOOLEAN ? DLP_DTYPE_BOOL
@@ -292,8 +292,8 @@ static void describe_scalar(enum cell_kind kind, struct schema_field *field) {
 }
 
 /* The kind that cells of both kinds have in common; CELL_ABSENT: none. */
-static enum cell_kind join_kinds(enum cell_kind one, enum cell_kind other, enum columns_syntax syntax) {
-        enum cell_kind low = one < other ? one : other, high = one < other ? other : one;
+static enum value_kind join_kinds(enum value_kind one, enum value_kind other, enum columns_syntax syntax) {
+        enum value_kind low = one < other ? one : other, high = one < other ? other : one;
 
         if (low == high || low == CELL_ABSENT)
                 return high;
@@ -307,12 +307,12 @@ static enum cell_kind join_kinds(enum cell_kind one, enum cell_kind other, enum 
 }
 
 int column_describe(const struct table_columns *columns, const struct table_column *column, enum columns_syntax syntax,
-                    struct schema_field *ret_field, enum cell_kind *ret_one, enum cell_kind *ret_other) {
+                    struct schema_field *ret_field, enum value_kind *ret_one, enum value_kind *ret_other) {
         struct schema_field field = { .is_stored = true, .may_be_absent = column->n_present < columns->n_rows };
-        enum cell_kind kind = CELL_ABSENT;
+        enum value_kind kind = CELL_ABSENT;
 
-        for (enum cell_kind other = CELL_BOOLEAN; other < N_CELL_KINDS && !column->is_raw; other++) {
-                enum cell_kind joined;
+        for (enum value_kind other = CELL_BOOLEAN; other < N_CELL_KINDS && !column->is_raw; other++) {
+                enum value_kind joined;
 
                 if (column->seen[other].line == 0)
                         continue;

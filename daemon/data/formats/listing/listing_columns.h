@@ -18,7 +18,7 @@
 /* Columns that cannot be served are among them, so that they are known again. */
 #define TABLE_COLUMNS_MAX (INDEX_FIELDS_MAX + REFUSALS_MAX)
 
-enum cell_kind {
+enum value_kind {
         CELL_ABSENT, /* null, no such member or column, or an empty cell of a CSV file, of which `integer` is 1 */
         CELL_BOOLEAN,
         CELL_INTEGER,  /* 0 to 2^63 - 1: both int64 and uint64 have it */
@@ -39,7 +39,7 @@ struct table_cell {
         };
         uint32_t begin;        /* bytes from the beginning of its record */
         uint32_t n_bytes : 28; /* < TEXT_WINDOW_RECORD_MAX */
-        uint32_t kind : 4;     /* enum cell_kind */
+        uint32_t kind : 4;     /* enum value_kind */
 };
 
 struct table_column {
@@ -126,12 +126,12 @@ int columns_take(struct table_columns *columns, const struct table_columns *part
 struct table_cell column_cell(const struct table_column *column, uint64_t row);
 
 /* Says what field the column is. Returns 0, or -EINVAL if no field can be all of its cells: then the first cell of
- * *ret_one and the first of *ret_other, enum cell_kind, are of kinds that do not go together. */
+ * *ret_one and the first of *ret_other, enum value_kind, are of kinds that do not go together. */
 int column_describe(const struct table_columns *columns, const struct table_column *column, enum columns_syntax syntax,
-                    struct schema_field *ret_field, enum cell_kind *ret_one, enum cell_kind *ret_other);
+                    struct schema_field *ret_field, enum value_kind *ret_one, enum value_kind *ret_other);
 
 /* Sets number and kind of a cell from a whole number as JSON writes it. Returns as json_integer_read(); -ERANGE:
  * neither int64 nor uint64 has it. */
 int cell_read_integer(const void *bytes, size_t n_bytes, struct table_cell *cell, struct why *why);
 
-const char *cell_kind_name(enum cell_kind kind);
+const char *cell_kind_name(enum value_kind kind);

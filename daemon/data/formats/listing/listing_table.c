@@ -207,8 +207,8 @@ struct table_plan {
         struct index_row first_file[INDEX_FIELDS_MAX]; /* of a field of files: for samples that have none */
 };
 
-static int refuse_kinds(const struct record_table *table, const struct table_column *column, enum cell_kind one,
-                        enum cell_kind other) {
+static int refuse_kinds(const struct record_table *table, const struct table_column *column, enum value_kind one,
+                        enum value_kind other) {
         const struct text_listing *listing = &table->listing;
         const char *names = (const char *)listing->names.bytes;
 
@@ -250,7 +250,7 @@ static bool is_replaced(const struct record_table *table, const struct table_col
 /* What the column is in the index. */
 static int listing_table_describe(const struct record_table *table, const struct table_column *column,
                                   struct schema_field *ret_field) {
-        enum cell_kind one = CELL_ABSENT, other = CELL_ABSENT;
+        enum value_kind one = CELL_ABSENT, other = CELL_ABSENT;
 
         if (column_describe(&table->columns, column, table->syntax, ret_field, &one, &other) < 0)
                 return refuse_kinds(table, column, one, other);

@@ -240,7 +240,7 @@ uint64_t table_files_first(const struct table_files *files) {
 /* ---- after the last record ------------------------------------------------------------------------------------- */
 
 static bool is_text_only(const struct table_column *column) {
-        for (enum cell_kind kind = CELL_BOOLEAN; kind < N_CELL_KINDS; kind++)
+        for (enum value_kind kind = CELL_BOOLEAN; kind < N_CELL_KINDS; kind++)
                 if (kind != CELL_TEXT && column->seen[kind].line > 0)
                         return false;
         return column->seen[CELL_TEXT].line > 0;

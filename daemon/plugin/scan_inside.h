@@ -1,4 +1,4 @@
-/* plugin/scanning.h: a format of a plug-in looks at a window, where the plug-in is loaded: what it adds becomes records,
+/* plugin/scan_inside.h: a format of a plug-in looks at a window, where the plug-in is loaded: what it adds becomes records,
  * which go to the daemon in pieces. Private to this floor; plugin_scan.h is the daemon's side.
  *
  * A record has no pointers, begins at a multiple of 8 and is as long as its head says. Of a field: a struct

@@ -1,4 +1,4 @@
-/* base/cell/words.h: what the daemon and its cells say to each other.
+/* base/cell/cell_messages.h: what the daemon and its cells say to each other.
  *
  * A cell is a process of the daemon's own program (base/cell/cell.h). Both are the same build, so messages are structs.
  * Each is one packet of a socketpair and begins with a struct cell_head. The cell believes the daemon. The daemon

@@ -1,4 +1,4 @@
-/* plugin/serve.h: a cell that runs a plug-in (base/cell/inside.h). */
+/* plugin/plugin_inside.h: a cell that runs a plug-in (base/cell/inside.h). */
 #pragma once
 
 #include "daemon/base/cell/inside.h"

@@ -1,4 +1,4 @@
-#include "daemon/plugin/scanning.h"
+#include "daemon/plugin/scan_inside.h"
 
 #include <errno.h>
 #include <stdio.h>

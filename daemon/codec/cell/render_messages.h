@@ -1,4 +1,4 @@
-/* codec/cell/render_words.h: orders to cells that decode: fields of one sample, from their bytes to their place.
+/* codec/cell/render_messages.h: orders to cells that decode: fields of one sample, from their bytes to their place.
  *
  * A memory has a program: a struct render_program, with which the cell makes the codecs of a pipeline once more, by the
  * same code. An order names the program and some of its fields, in the sequence in which they are served
@@ -7,7 +7,7 @@
  * that two processes need not take turns for each. */
 #pragma once
 
-#include "daemon/base/cell/words.h"
+#include "daemon/base/cell/cell_messages.h"
 #include "daemon/codec/codec.h"
 #include "daemon/data/schema.h"
 

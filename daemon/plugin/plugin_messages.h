@@ -1,11 +1,11 @@
-/* plugin/plugin_wire.h: orders to a cell of a plug-in, and its answers. Private to this floor. */
+/* plugin/plugin_messages.h: orders to a cell of a plug-in, and its answers. Private to this floor. */
 #pragma once
 
 #include <limits.h>
 
-#include "daemon/base/cell/words.h"
+#include "daemon/base/cell/cell_messages.h"
 #include "daemon/plugin/library.h"
-#include "daemon/plugin/serve.h"
+#include "daemon/plugin/plugin_inside.h"
 
 struct plugin_setup {
         char name[DLPLUGIN_NAME_MAX];

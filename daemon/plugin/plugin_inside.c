@@ -1,4 +1,4 @@
-#include "daemon/plugin/serve.h"
+#include "daemon/plugin/plugin_inside.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-#include "daemon/plugin/plugin_wire.h"
+#include "daemon/plugin/plugin_messages.h"
 #include "proto/base/cleanup.h"
 
 static struct library *library;
