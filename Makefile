@@ -227,7 +227,8 @@ KINDS_sounds := sound_step_type sound_step_ daemon/sound/steps
 KINDS_field_steps := kind field_step_ daemon/codec
 KINDS_collations := collation_type collation_ daemon/collate
 KINDS_formats := format format_ daemon/data/formats
-$(O)/generated/kinds/%.h: FORCE
+# By a static rule: the headers of an implicit one count as changed whenever it ran, and with them all that includes them.
+$(KINDS:%=$(O)/generated/kinds/%.h): $(O)/generated/kinds/%.h: FORCE
 	@mkdir -p $(@D)
 	@grep -rhoE '^const struct $(word 1,$(KINDS_$*)) $(word 2,$(KINDS_$*))[a-z0-9_]+ = \{$$' --include='*.c' \
 		$(wordlist 3,9,$(KINDS_$*)) | sed -E 's/.* $(word 2,$(KINDS_$*))([a-z0-9_]+) = .*/KIND(\1)/' | LC_ALL=C sort >$@.new
