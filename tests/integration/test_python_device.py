@@ -384,8 +384,8 @@ def _(box):
             signal.setitimer(signal.ITIMER_REAL, 0.00003)           # Python only prints what a destructor raises: later
         signal.signal(signal.SIGALRM, alarm)
         for round in range(60):
-            signal.setitimer(signal.ITIMER_REAL, 0.0005 + 0.0004 * (round % 9))
             try:
+                signal.setitimer(signal.ITIMER_REAL, 0.0005 + 0.0004 * (round % 9))  # may be over before the next line
                 while True:
                     batch = next(batches); n += 1
             except Alarm: pass

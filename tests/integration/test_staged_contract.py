@@ -171,7 +171,7 @@ def documented_fields(heading):
 
 
 def source_text(name):
-    with open(os.path.join(ROOT, "daemon", "staging", "record", name), encoding="utf-8") as file:
+    with open(os.path.join(ROOT, "daemon", "store", "record", name), encoding="utf-8") as file:
         return file.read()
 
 
