@@ -10,6 +10,7 @@
 #include "daemon/data/growth.h"
 #include "daemon/data/index/index_builder.h"
 #include "daemon/data/joined/joined.h"
+#include "daemon/data/orders/data_sampling.h"
 #include "proto/base/cleanup.h"
 #include "proto/limits.h"
 #include "tests/support/suite.h"
@@ -88,6 +89,28 @@ static int64_t value_of(const struct source *source, uint64_t sample, const char
         source_value(source, sample, field_of(source, field), value);
         return value[0];
 }
+
+/* The order of the next epoch may still be made when its job has left, and the dataset is closed then. */
+START_TEST(a_sampler_knows_its_parts_after_the_source_is_closed) {
+        struct source *one = make(3, &PLAIN), *two = make(2, &PLAIN);
+        const struct joined_part parts[] = { { "one", one }, { "two", two } };
+        struct source *source = join(parts, ARRAY_SIZE(parts));
+        struct budget budget = { .limit_bytes = UINT64_MAX };
+        struct sampling *sampling;
+        struct why why;
+
+        ck_assert_msg(sampling_new("mix(one=0.5, two=0.5)", -1, NULL, 0, &sampling, &why) == 0, "%s", why.text);
+        ck_assert_msg(sampling_load(sampling, source, &budget, &why) == 0, "%s", why.text);
+        source_close(source);
+        source_close(one);
+        source_close(two);
+        ck_assert_uint_eq(sampling->n_parts, ARRAY_SIZE(parts));
+        ck_assert_str_eq(sampling->parts[0].name, "one");
+        ck_assert_str_eq(sampling->parts[1].name, "two");
+        ck_assert_uint_eq(sampling->parts[1].first, 3);
+        sampling_unref(sampling);
+}
+END_TEST
 
 /* Parts of any length, none at all too: each sample is found with its own number, place and value. */
 START_TEST(the_samples_of_a_part_follow_those_of_the_part_before_it) {
@@ -278,6 +301,7 @@ END_TEST
 int main(void) {
         const struct suite_row rows[] = {
                 { "samples", the_samples_of_a_part_follow_those_of_the_part_before_it, 0 },
+                { "samples", a_sampler_knows_its_parts_after_the_source_is_closed, 0 },
                 { "fields", fields_are_those_of_all_parts_and_absent_where_a_part_has_none, 0 },
                 { "fields", the_first_dimension_varies_if_it_differs_from_part_to_part, 0 },
                 { "fields", a_field_of_that_name_keeps_its_meaning, 0 },

@@ -237,21 +237,27 @@ static int load_column(struct sampling *sampling, const struct source *source, c
         return 0;
 }
 
-/* The names belong to the source, which the job keeps. */
-static void load_parts(struct sampling *sampling, const struct source *source) {
-        for (uint32_t i = 0; i < source->n_parts; i++)
-                sampling->parts[i] = (struct dlp_part){ .name = source->parts[i].name,
+/* With names of their own: an order may still be made when its job has left, and the source with it. */
+static int load_parts(struct sampling *sampling, const struct source *source, struct why *why) {
+        for (uint32_t i = 0; i < source->n_parts; i++) {
+                char *name = strdup(source->parts[i].name);
+
+                if (!name)
+                        return why_errno(why, -ENOMEM, "sampler");
+                sampling->owned[sampling->n_owned++] = name;
+                sampling->parts[i] = (struct dlp_part){ .name = name,
                                                         .first = source->parts[i].first,
                                                         .n_samples = source->parts[i].source->n_samples };
+        }
         sampling->n_parts = source->n_parts;
+        return 0;
 }
 
 static int data_sampling_load(struct sampling *sampling, const struct source *source, struct why *why) {
         struct dlp_column_wish wishes[DLP_ORDER_STEPS_MAX * DLP_ARGUMENTS_MAX];
         uint32_t n = dlp_order_text_columns(&sampling->text, wishes, DLP_ORDER_STEPS_MAX * DLP_ARGUMENTS_MAX);
-        int r = 0;
+        int r = load_parts(sampling, source, why);
 
-        load_parts(sampling, source);
         for (uint32_t i = 0; r == 0 && i < n; i++)
                 if (!data_sampling_has_column(sampling, wishes[i].name))
                         r = load_column(sampling, source, &wishes[i], why);

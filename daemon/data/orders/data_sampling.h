@@ -44,7 +44,8 @@ struct sampling {
         struct sweep sweep;
         void *given; /* the trainer's memory, mapped; NULL: none */
         uint64_t n_given_bytes;
-        void *owned[2 * SAMPLING_COLUMNS_MAX]; /* values and ends that were read from the dataset */
+        void *owned[2 * SAMPLING_COLUMNS_MAX +
+                    DLP_PARTS_MAX]; /* values and ends that were read from the dataset, names */
         uint32_t n_owned;
         char names[SAMPLING_COLUMNS_MAX][DLP_NAME_MAX];
 };
