@@ -135,7 +135,7 @@ int sound_open(const uint8_t *bytes, size_t n_bytes, struct sound **ret_sound, s
         struct sound *sound;
         int r;
 
-        if (!sound_file_of(bytes, n_bytes))
+        if (n_bytes < 12 || !sound_file_of(bytes, n_bytes))
                 return why_set(why, -ENOTSUP,
                                "is not a sound file that is handled: WAV, FLAC, Ogg (Vorbis, Opus), MP3");
         r = check_container(bytes, n_bytes, why);

@@ -10,12 +10,12 @@
 #include "proto/base/symbol.h"
 
 struct sound_file {
-        const char *name;                    /* "WAV" */
-        const char *endings[3];              /* of its files' names, with the dot; the usual one comes first */
-        bool (*is_it)(const uint8_t *bytes); /* of at least 12 bytes */
+        const char *name;       /* "WAV" */
+        const char *endings[3]; /* of its files' names, with the dot; the usual one comes first */
+        bool (*is_it)(const uint8_t *bytes, size_t n_bytes);
 };
 
-/* By its first bytes; NULL: of another kind, or too short. */
+/* By its first bytes, 12 at most; NULL: of another kind. */
 const struct sound_file *sound_file_of(const uint8_t *bytes, size_t n_bytes) DLP_SYMBOL(sound_file_of);
 
 /* Do names of sound files end so? Without the dot, in upper or lower case. */
