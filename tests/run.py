@@ -17,7 +17,7 @@ A script may ask for its own terms in a comment among its first lines:
 "alone": with nothing beside it, for a test that needs something that exists once on a machine. A deadline does not count as one:
 tests must also pass while all CPUs are busy. A limit tells a hang from a slow machine and nothing else.
 
-More tests run at a time than there are CPUs (four more), since most of a test's time is waiting: with two more than two CPUs, a
+More tests run at a time than there are CPUs (three more), since most of a test's time is waiting: with two more than two CPUs, a
 quarter of these was idle. The longest begin first, as
 build/check/times.txt says, which each run keeps, or else tests/times.txt, so that no long one is left over at the end.
 
@@ -367,7 +367,7 @@ def run_beside(tests, n_jobs, report):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--jobs", type=int, default=min(8, len(os.sched_getaffinity(0))) + 4, help="tests at a time")
+    parser.add_argument("--jobs", type=int, default=min(8, len(os.sched_getaffinity(0))) + 3, help="tests at a time")
     parser.add_argument("--limit", type=float, default=600, help="seconds, unless a script asks for its own")
     parser.add_argument("--again", action="store_true", help="what fails is run once more at the end, alone")
     parser.add_argument("tests", nargs="+", metavar="VARIANT:PATH")
