@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "proto/base/shorten.h"
+#include "proto/base/shown/shorten.h"
 
 #define NS_PER_S       1000000000u
 #define ENOUGH_MINUTES 120u /* seconds that are told as minutes from here on */

@@ -1,8 +1,8 @@
 /* proto/wait_reason.h: why a rank gets no batch: one reason, since when, and a detail.
  *
- * The daemon's planner finds it (pipeline/waits.h), the shared page carries it to the client (proto/ring.h), and
- * replies to dlctl. Whoever shows it to a person makes the sentence, with the one function here. Nobody reads sentences
- * back. */
+ * The daemon's planner finds it (pipeline/planner/waits.h), the shared page carries it to the client (proto/ring.h),
+ * and replies to dlctl. Whoever shows it to a person makes the sentence, with the one function here. Nobody reads
+ * sentences back. */
 #pragma once
 
 #include <stdbool.h>

@@ -136,8 +136,8 @@ check-viewers: build/viewers/.installed ## dlctl trace's files in Perfetto's pag
 	$(SUBMAKE) build-release
 	@$(PYTHON) tests/run.py $(patsubst %,release:%,$(wildcard tests/viewers/test_*.py))
 
-NEON_SOURCES := tests/bench/resize_only.c $(filter daemon/augment/%,$(SRC_daemon)) $(wildcard daemon/base/*.c) \
-	$(wildcard proto/base/*.c proto/order/*.c proto/order/*/*.c) proto/layout.c
+NEON_SOURCES := tests/bench/resize_only.c $(filter daemon/augment/%,$(SRC_daemon)) $(wildcard daemon/base/*.c daemon/base/threads/*.c) \
+	$(wildcard proto/base/*.c proto/base/shown/*.c proto/order/*.c proto/order/*/*.c) proto/layout.c
 
 check-neon: ## does resizing give the same pixels with 64-bit ARM's instructions? (a cross compiler and qemu, half a GB)
 	@$(DEPS) neon

@@ -1,6 +1,6 @@
 /* dlctl errors */
 
-#include "client/dlctl/dlctl_listing.h"
+#include "client/dlctl/listing/dlctl_listing.h"
 
 static const char *const COLUMNS[] = { "dataset", "index", "n_met", "first_unix", "last_unix", "field", "path", NULL };
 

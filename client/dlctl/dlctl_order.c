@@ -12,7 +12,7 @@
 #include "client/dlctl/orders/dlctl_made.h"
 #include "client/dlctl/waiting.h"
 #include "proto/base/clock.h"
-#include "proto/base/progress.h"
+#include "proto/base/shown/progress.h"
 #include "proto/limits.h"
 #include "proto/order/epoch_plan.h"
 #include "proto/order/sampler.h"

@@ -1,8 +1,8 @@
 /* dlctl status */
 
 #include "client/dlctl/control.h"
-#include "client/dlctl/dlctl_listing.h"
 #include "client/dlctl/dlctl_options.h"
+#include "client/dlctl/listing/dlctl_listing.h"
 
 static void add_facts(cJSON *record, const char *key, Dlp__Fact *const *facts, size_t n_facts) {
         cJSON *list = record_list(record, key);

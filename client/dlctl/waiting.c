@@ -7,9 +7,9 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "proto/base/amounts.h"
 #include "proto/base/clock.h"
-#include "proto/base/shorten.h"
+#include "proto/base/shown/amounts.h"
+#include "proto/base/shown/shorten.h"
 
 #define DRAW_NS 100000000ull
 #define SAY_NS  10000000000ull

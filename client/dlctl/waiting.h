@@ -3,7 +3,7 @@
 #pragma once
 
 #include "client/include/dlclient.h"
-#include "proto/base/progress.h"
+#include "proto/base/shown/progress.h"
 
 /* Is there a terminal on which the line is drawn? */
 bool waiting_is_drawn(void);

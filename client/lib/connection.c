@@ -14,7 +14,7 @@
 
 #include "client/lib/client_clock.h"
 #include "client/lib/daemon/silent.h"
-#include "client/lib/progress_message.h"
+#include "client/lib/progress/progress_message.h"
 #include "proto/base/cleanup.h"
 #include "proto/private.h"
 

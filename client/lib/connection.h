@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "client/lib/reason.h"
-#include "proto/base/progress.h"
+#include "proto/base/shown/progress.h"
 #include "proto/frame.h"
 
 #define DLI_ANSWER_TIMEOUT_MS 60000 /* the longest that the daemon works on one request: making a large ring */

@@ -21,7 +21,6 @@
 #include <sys/types.h>
 
 #include "client/include/dlclient.h"
-#include "client/lib/client_progress.h"
 #include "client/lib/client_ring.h"
 #include "client/lib/connection.h"
 #include "client/lib/daemon/daemon_find.h"
@@ -30,6 +29,7 @@
 #include "client/lib/environment.h"
 #include "client/lib/orders/client_columns.h"
 #include "client/lib/orders/client_made.h"
+#include "client/lib/progress/client_progress.h"
 #include "proto/order/epoch_plan.h"
 #include "proto/order/making/order_text.h"
 #include "proto/order/sampler.h"

@@ -5,7 +5,7 @@
 
 #include "client/lib/client_clock.h"
 #include "client/lib/loader.h"
-#include "proto/base/shorten.h"
+#include "proto/base/shown/shorten.h"
 #include "proto/ring.h"
 
 /* Batches that dlc_next() would hand out without waiting; leftovers from before a seek do not count. */

@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "daemon/base/budget.h"
-#include "daemon/base/queue.h"
+#include "daemon/base/threads/queue.h"
 #include "proto/trace.h"
 
 #define TRACE_EVENTS 8192u /* of a thread: half a megabyte, and half a second of a worker that is in a hurry */

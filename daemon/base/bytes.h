@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-#include "proto/base/amounts.h"
+#include "proto/base/shown/amounts.h"
 
 /* Reads digits, followed by nothing or by one of KiB, MiB, GiB, TiB: "8GiB", "512MiB", "4096". No blanks, no sign, no
  * fraction, the unit spelled exactly so. Returns 0; -EINVAL if the text is anything else; -ERANGE above 2^64 - 1. */

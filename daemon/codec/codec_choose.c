@@ -12,7 +12,7 @@
 #include "daemon/codec/plugged/unpacked.h"
 #include "daemon/codec/sounds/sound_part.h"
 #include "daemon/codec/steps/field_steps.h"
-#include "daemon/codec/tokens.h"
+#include "daemon/codec/texts/tokens.h"
 #include "daemon/sound/sound_recipe.h"
 #include "proto/base/cleanup.h"
 

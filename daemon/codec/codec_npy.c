@@ -8,7 +8,7 @@
 #include "daemon/codec/codec_type.h"
 #include "daemon/codec/convert.h"
 #include "daemon/data/formats/npy_header.h"
-#include "proto/base/amounts.h"
+#include "proto/base/shown/amounts.h"
 
 static bool codec_npy_varies(const struct codec *codec) {
         return codec->n_dims > 0 && codec->shape[0] < 0;

@@ -9,8 +9,8 @@
 #include "daemon/codec/sounds/sound_part.h"
 #include "daemon/decode/sound.h"
 #include "daemon/sound/sound_recipe.h"
-#include "proto/base/amounts.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/shown/amounts.h"
 #include "proto/order/philox.h"
 
 #define RATE_USUAL_MAX  48000u       /* of what room is made for, if the pipeline says no rate */

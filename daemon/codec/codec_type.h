@@ -7,7 +7,7 @@
 #include "daemon/codec/steps/sound_steps.h"
 #include "daemon/codec/steps/token_steps.h"
 #include "daemon/codec/steps/value_steps.h"
-#include "daemon/codec/token_tools.h"
+#include "daemon/codec/texts/token_tools.h"
 
 struct sound;
 struct sound_recipe;

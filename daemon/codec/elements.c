@@ -9,7 +9,7 @@
 #include "daemon/base/json/json_value.h"
 #include "daemon/codec/codec_type.h"
 #include "daemon/codec/convert.h"
-#include "proto/base/amounts.h"
+#include "proto/base/shown/amounts.h"
 
 /* How the elements are held. A field of bytes or text holds JSON if its elements are asked for: a number as text is
  * JSON, too. */

@@ -8,7 +8,7 @@
 #include "daemon/codec/render.h"
 #include "daemon/codec/turned.h"
 #include "daemon/decode/exif.h"
-#include "proto/base/amounts.h"
+#include "proto/base/shown/amounts.h"
 
 static int picture_form(const struct codec *codec, const struct codec_terms *terms, struct field_form *ret_form,
                         struct why *why) {

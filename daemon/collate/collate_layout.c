@@ -5,7 +5,7 @@
 
 #include "daemon/collate/packing.h"
 #include "daemon/collate/padding.h"
-#include "proto/base/amounts.h"
+#include "proto/base/shown/amounts.h"
 
 /* The part of memory_limit that a ring with fields of varying size gets, unless the pipeline says how large they are.
  * If 1/VARYING_SHARE of it is less than VARYING_BYTES_MIN, the ring gets that, but at most 1/VARYING_SHARE_MIN. */

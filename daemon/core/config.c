@@ -16,7 +16,7 @@
 #include "daemon/data/format.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/nearest.h"
-#include "proto/base/shorten.h"
+#include "proto/base/shown/shorten.h"
 
 #define OPTIONS_MAX 64u
 #define FILE_MAX    (1 << 20) /* bytes */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/fair_queue.h"
+#include "daemon/base/threads/fair_queue.h"
 #include "daemon/data/format_tell.h"
 #include "daemon/data/scanner.h"
 #include "daemon/store/record/origin_kind.h"

@@ -1,7 +1,7 @@
 /* ctl/ctl_progress.h: how far long work is, as a message. */
 #pragma once
 
-#include "proto/base/progress.h"
+#include "proto/base/shown/progress.h"
 #include "proto/dataloader.pb-c.h"
 
 /* Fills `message`, whose texts stay in `progress`. Returns it. */

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/base/mailbox.h"
-#include "daemon/base/queue.h"
+#include "daemon/base/threads/mailbox.h"
+#include "daemon/base/threads/queue.h"
 #include "daemon/base/work/background.h"
 #include "daemon/pipeline/jobs/user.h"
 #include "daemon/pipeline/pipeline.h"

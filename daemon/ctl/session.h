@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 
 #include "daemon/base/machine/machine_process.h"
-#include "daemon/base/queue.h"
+#include "daemon/base/threads/queue.h"
 #include "daemon/ctl/server.h"
 #include "daemon/ctl/users/authority.h"
 #include "daemon/ctl/users/user_names.h"

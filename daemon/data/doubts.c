@@ -10,7 +10,7 @@
 #include "daemon/data/looks_like.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
-#include "proto/base/shorten.h"
+#include "proto/base/shown/shorten.h"
 
 #define HEAD_BYTES  512u  /* enough for all that looks_like.h knows */
 #define BYTES_LOOKS 8u    /* samples of bytes of unknown meaning, after which no picture is expected */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/thread.h"
+#include "daemon/base/threads/thread.h"
 #include "daemon/fetch/download.h"
 #include "daemon/fetch/pauses.h"
 #include "daemon/fetch/retry.h"

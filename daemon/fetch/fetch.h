@@ -19,7 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/base/queue.h"
+#include "daemon/base/threads/queue.h"
 #include "daemon/fetch/fetch_http.h"
 #include "daemon/store/plan/plan.h"
 #include "proto/base/why.h"

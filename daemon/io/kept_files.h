@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/base/queue.h"
+#include "daemon/base/threads/queue.h"
 #include "daemon/io/reader.h"
 
 #define KEPT_FILES_MAX 4096u /* never more than a quarter of RLIMIT_NOFILE, either */

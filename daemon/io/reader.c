@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/thread.h"
+#include "daemon/base/threads/thread.h"
 #include "daemon/io/reader_private.h"
 #include "proto/base/clock.h"
 

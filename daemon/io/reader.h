@@ -24,7 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/base/queue.h"
+#include "daemon/base/threads/queue.h"
 #include "proto/base/why.h"
 
 #define READER_LENGTH_UNKNOWN UINT64_MAX

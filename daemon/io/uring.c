@@ -32,8 +32,8 @@
 
 #include "daemon/base/bytes.h"
 #include "daemon/base/machine/beneath.h"
-#include "daemon/base/mailbox.h"
-#include "daemon/base/thread.h"
+#include "daemon/base/threads/mailbox.h"
+#include "daemon/base/threads/thread.h"
 #include "daemon/io/reader_private.h"
 #include "proto/base/clock.h"
 

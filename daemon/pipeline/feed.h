@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/base/queue.h"
+#include "daemon/base/threads/queue.h"
 #include "daemon/codec/programs/programs.h"
 #include "daemon/collate/collating.h"
 #include "daemon/data/orders/order_table.h"
@@ -88,7 +88,7 @@ struct feed {
         uint64_t n_outages;              /* that had ended when its files were opened last */
         enum dlp_wait_reason stopped_by; /* nothing is planned for it: SLOT, until its eventfd says that there is one;
                                             ORDER and SAMPLES, in this turn; OUTAGE, as long as that lasts */
-        struct dlp_wait noticed;         /* of its reads and functions, by the last look (pipeline/waits.h) */
+        struct dlp_wait noticed;         /* of its reads and functions, by the last look (pipeline/planner/waits.h) */
         struct dlp_wait waits;           /* why its rank waits; */
         uint64_t told_ns;                /* when its client was last told, 0: it was not */
         bool past_cache;                 /* packed samples are read past the page cache */

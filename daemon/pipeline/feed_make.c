@@ -13,13 +13,13 @@
 #include "daemon/collate/mix/mixing.h"
 #include "daemon/collate/packing.h"
 #include "daemon/data/growth.h"
-#include "daemon/pipeline/batch_function.h"
 #include "daemon/pipeline/desk/desk.h"
 #include "daemon/pipeline/pipeline_rows.h"
 #include "daemon/pipeline/replay/replay.h"
 #include "daemon/pipeline/task.h"
-#include "proto/base/amounts.h"
+#include "daemon/pipeline/workers/batch_function.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/shown/amounts.h"
 
 /* Is it read for this field? All views of a field, and all parts that name it, have it from one read. */
 static bool reads_field(const struct program *program, uint32_t idx_field) {

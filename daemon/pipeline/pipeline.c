@@ -9,13 +9,13 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "daemon/base/fair_queue.h"
 #include "daemon/base/log.h"
+#include "daemon/base/threads/fair_queue.h"
 #include "daemon/base/work/sweeper.h"
 #include "daemon/pipeline/desk/desk.h"
-#include "daemon/pipeline/planner_thread.h"
-#include "daemon/pipeline/pool.h"
+#include "daemon/pipeline/planner/planner_thread.h"
 #include "daemon/pipeline/sample_states.h"
+#include "daemon/pipeline/workers/pool.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 

@@ -16,7 +16,7 @@
 #include "daemon/base/settings.h"
 #include "daemon/pipeline/counters.h"
 #include "daemon/pipeline/feed_make.h"
-#include "daemon/pipeline/pool.h"
+#include "daemon/pipeline/workers/pool.h"
 
 struct pipeline;
 struct reader_report;

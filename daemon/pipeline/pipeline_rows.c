@@ -5,7 +5,7 @@
 #include "daemon/base/machine/mapped.h"
 #include "daemon/pipeline/batch.h"
 #include "daemon/pipeline/desk/desk.h"
-#include "daemon/pipeline/function_result.h"
+#include "daemon/pipeline/workers/function_result.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 

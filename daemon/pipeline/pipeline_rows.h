@@ -14,7 +14,7 @@
  * the samples before it are done, and it and those after it go on one by one. */
 #pragma once
 
-#include "daemon/pipeline/worker.h"
+#include "daemon/pipeline/workers/worker.h"
 
 /* Can its samples be copied so? Once it has its program and dataset. */
 bool rows_are_mapped(const struct feed *feed);

@@ -4,13 +4,13 @@
 
 #include "daemon/base/log.h"
 #include "daemon/pipeline/batch.h"
-#include "daemon/pipeline/batch_function.h"
 #include "daemon/pipeline/desk/desk.h"
 #include "daemon/pipeline/failure/failure.h"
-#include "daemon/pipeline/function_result.h"
-#include "daemon/pipeline/locate.h"
 #include "daemon/pipeline/pipeline_rows.h"
-#include "daemon/pipeline/sample_serve.h"
+#include "daemon/pipeline/planner/locate.h"
+#include "daemon/pipeline/workers/batch_function.h"
+#include "daemon/pipeline/workers/function_result.h"
+#include "daemon/pipeline/workers/sample_serve.h"
 #include "proto/base/clock.h"
 
 /* Who gets a sample that enters a state. From the reader and the desk it comes to a worker, through the same queue. */

@@ -8,8 +8,8 @@
  * A task (pipeline/task.h) is what a sample has while it is under way; a free task is in the state FREE. */
 #pragma once
 
-#include "daemon/pipeline/planner.h"
-#include "daemon/pipeline/worker.h"
+#include "daemon/pipeline/planner/planner.h"
+#include "daemon/pipeline/workers/worker.h"
 
 /* The planner begins a sample, or several, with a free task. */
 void states_begin(struct planner *planner, struct task *task, enum sample_state first);

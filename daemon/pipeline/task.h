@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/base/fair_queue.h"
-#include "daemon/base/queue.h"
+#include "daemon/base/threads/fair_queue.h"
+#include "daemon/base/threads/queue.h"
 #include "daemon/io/reader.h"
 #include "daemon/pipeline/feed.h"
 #include "daemon/pipeline/memory/large_buffers.h"
@@ -44,7 +44,7 @@ enum sample_state {
         SAMPLE_COPY, /* of several samples that are only copied (pipeline/pipeline_rows.h) */
         SAMPLE_RUN,
 
-        SAMPLE_GATHER, /* of a whole batch (pipeline/batch_function.h) */
+        SAMPLE_GATHER, /* of a whole batch (pipeline/workers/batch_function.h) */
         SAMPLE_BATCH,
         SAMPLE_COLLATE,
         SAMPLE_REPLAY,
@@ -145,7 +145,7 @@ struct task {
         uint32_t idx_sample;           /* in the batch */
         struct batch_sample sample;
         struct trouble *trouble; /* owned; NULL: nothing was wrong with it */
-        bool remakes; /* the batch's samples are made again, one after the other (pipeline/batch_function.h), */
+        bool remakes; /* the batch's samples are made again, one after the other (pipeline/workers/batch_function.h), */
         uint32_t n_batch_tries;   /* and this many processes have ended over the batch */
         uint64_t n_scratch_bytes; /* pipeline/memory/scratch.h: what it has borrowed, or waits for; else 0 */
         uint64_t scratch_ns;      /* since when it has that */

@@ -9,9 +9,9 @@
 
 #include "daemon/ring/ring_trace.h"
 #include "daemon/ring/step_waits.h"
-#include "proto/base/amounts.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
+#include "proto/base/shown/amounts.h"
 #include "proto/ring.h"
 
 /* The part of a ring that gets memory when the ring is made: enough to see which kind of pages it has. The rest of the

@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "daemon/base/budget.h"
-#include "daemon/base/queue.h"
+#include "daemon/base/threads/queue.h"
 #include "proto/base/why.h"
 
 #define LENT_WHOSE_MAX 192u

@@ -8,11 +8,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "daemon/base/thread.h"
+#include "daemon/base/threads/thread.h"
 #include "daemon/base/work/sweeper.h"
 #include "daemon/ring/numa.h"
-#include "proto/base/amounts.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/shown/amounts.h"
 
 #define TOUCH_THREADS_MAX 16u
 #define TOUCH_SHARE_MIN   (1ull << 20)   /* a smaller share does not justify a thread */

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 
 #include "daemon/base/machine/file_stamp.h"
-#include "daemon/base/queue.h"
-#include "daemon/base/thread.h"
+#include "daemon/base/threads/queue.h"
+#include "daemon/base/threads/thread.h"
 #include "daemon/base/work/errand.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"

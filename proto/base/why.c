@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "proto/base/shorten.h"
+#include "proto/base/shown/shorten.h"
 #include "proto/base/text.h"
 
 /* "Invalid cross-device link" would tell nobody that a dataset's links are meant (daemon/base/machine/beneath.h). */

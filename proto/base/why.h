@@ -15,8 +15,9 @@ struct why {
 };
 
 /* Writes the text. Names and other sentences are a bare %s in the format: if not all fits, the longest of them lose
- * their middles (proto/base/shorten.h), so that the end, which says what to do, stays. `why` may be NULL if the caller
- * needs none. Returns `error` unchanged, so that a function can end with `return why_set(why, -EINVAL, "...")`. */
+ * their middles (proto/base/shown/shorten.h), so that the end, which says what to do, stays. `why` may be NULL if the
+ * caller needs none. Returns `error` unchanged, so that a function can end with `return why_set(why, -EINVAL, "...")`.
+ */
 int why_set(struct why *why, int error, const char *format, ...) DLP_SYMBOL(why_set)
         __attribute__((format(printf, 3, 4)));
 

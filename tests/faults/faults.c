@@ -75,7 +75,7 @@ static time_t begun;
 
 /* ---- names --------------------------------------------------------------------------------------------------- */
 
-/* "daemon/pipeline/pool.c:31 start" of an address; relative to the tree. */
+/* "daemon/pipeline/workers/pool.c:31 start" of an address; relative to the tree. */
 static void describe(uintptr_t address, char *text, size_t n) {
         char *at;
 

@@ -8,8 +8,8 @@
 #include "daemon/store/record/record_progress.h"
 #include "daemon/store/record/stamp.h"
 #include "daemon/store/tree/journal.h"
-#include "proto/base/amounts.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/shown/amounts.h"
 #include "tests/fuzz/folder.h"
 
 #include <sys/stat.h>

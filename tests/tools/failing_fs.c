@@ -44,7 +44,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "daemon/base/queue.h"
+#include "daemon/base/threads/queue.h"
 #include "proto/base/clock.h"
 
 #define COMMAND_MAX    8192 /* bytes */

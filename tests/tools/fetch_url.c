@@ -22,7 +22,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "daemon/base/thread.h"
+#include "daemon/base/threads/thread.h"
 #include "daemon/fetch/fetch.h"
 #include "daemon/fetch/fetch_http.h"
 #include "proto/base/cleanup.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "daemon/staging/run/bars.h"
-#include "proto/base/rate.h"
+#include "proto/base/shown/rate.h"
 
 #define ARRAY_LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 #define SECOND              1000000000ull

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/base/fair_queue.h"
+#include "daemon/base/threads/fair_queue.h"
 #include "tests/support/fair.h"
 #include "tests/support/suite.h"
 

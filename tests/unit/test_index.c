@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/base/thread.h"
+#include "daemon/base/threads/thread.h"
 #include "daemon/data/dataset.h"
 #include "daemon/data/index/index_layout.h"
 #include "daemon/data/index/index_sweep.h"

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "daemon/base/machine/own_file.h"
-#include "daemon/base/thread.h"
+#include "daemon/base/threads/thread.h"
 #include "proto/base/cleanup.h"
 #include "tests/support/suite.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/pipeline/planner.h"
+#include "daemon/pipeline/planner/planner.h"
 #include "proto/base/clock.h"
 #include "tests/support/serving.h"
 #include "tests/support/suite.h"

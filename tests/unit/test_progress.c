@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "daemon/store/record/record_progress.h"
-#include "proto/base/amounts.h"
+#include "proto/base/shown/amounts.h"
 #include "tests/support/tree.h"
 
 #define ARRAY_LENGTH(array) (sizeof(array) / sizeof((array)[0]))

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "daemon/base/work/work.h"
-#include "proto/base/amounts.h"
-#include "proto/base/progress.h"
+#include "proto/base/shown/amounts.h"
+#include "proto/base/shown/progress.h"
 #include "proto/base/utf8.h"
 
 #define ARRAY_LENGTH(array) (sizeof(array) / sizeof((array)[0]))

@@ -17,7 +17,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "daemon/base/thread.h"
+#include "daemon/base/threads/thread.h"
 #include "daemon/io/reader_private.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"

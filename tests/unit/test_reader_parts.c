@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/base/thread.h"
+#include "daemon/base/threads/thread.h"
 #include "daemon/io/kept_files.h"
 #include "proto/base/cleanup.h"
 #include "tests/support/reading.h"

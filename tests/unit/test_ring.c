@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/base/fair_queue.h"
+#include "daemon/base/threads/fair_queue.h"
 #include "daemon/ring/batch_ring.h"
 #include "daemon/ring/step_waits.h"
 #include "proto/base/clock.h"

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/pipeline/planner.h"
-#include "daemon/pipeline/waits.h"
+#include "daemon/pipeline/planner/planner.h"
+#include "daemon/pipeline/planner/waits.h"
 #include "proto/ring.h"
 #include "tests/support/suite.h"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "client/dlctl/dlctl_options.h"
-#include "proto/base/progress.h"
+#include "proto/base/shown/progress.h"
 #include "proto/order/making/order_text.h"
 
 /* As the options give it. */

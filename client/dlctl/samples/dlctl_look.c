@@ -15,8 +15,8 @@
 #include "client/dlctl/samples/sample.h"
 #include "client/dlctl/waiting.h"
 #include "client/include/dlclient.h"
-#include "client/lib/progress_message.h"
-#include "proto/base/shorten.h"
+#include "client/lib/progress/progress_message.h"
+#include "proto/base/shown/shorten.h"
 #include "proto/base/sound_file.h"
 #include "proto/limits.h"
 

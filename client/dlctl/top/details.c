@@ -8,8 +8,8 @@
 #include "client/dlctl/top/top_view.h"
 #include "client/dlctl/top/top_words.h"
 #include "client/lib/diagnose/job_wait.h"
-#include "client/lib/progress_message.h"
-#include "proto/base/amounts.h"
+#include "client/lib/progress/progress_message.h"
+#include "proto/base/shown/amounts.h"
 
 #define LABEL_COLUMNS 12u
 #define BAR_MAX       30u

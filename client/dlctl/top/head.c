@@ -4,9 +4,9 @@
 
 #include "client/dlctl/top/top_amounts.h"
 #include "client/dlctl/top/top_view.h"
-#include "client/lib/progress_message.h"
-#include "proto/base/amounts.h"
-#include "proto/base/shorten.h"
+#include "client/lib/progress/progress_message.h"
+#include "proto/base/shown/amounts.h"
+#include "proto/base/shown/shorten.h"
 
 #define LABEL_COLUMNS 9u  /* "Workers  " */
 #define METER_MIN     12u /* with its brackets */

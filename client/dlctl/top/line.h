@@ -1,7 +1,7 @@
 /* top/line.h: a line of the screen: text with styles, cut to its width, whatever the names in it are. */
 #pragma once
 
-#include "proto/base/columns.h"
+#include "proto/base/shown/columns.h"
 
 #define LINE_BYTES_MAX   4096u
 #define LINE_COLUMNS_MAX 512u /* of a wider terminal the rest stays empty */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/base/amounts.h"
+#include "proto/base/shown/amounts.h"
 
 /* The daemon's number, whatever it is. */
 static uint64_t top_amounts_whole(double value) {

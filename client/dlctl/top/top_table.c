@@ -6,8 +6,8 @@
 #include "client/dlctl/top/top_amounts.h"
 #include "client/dlctl/top/top_view.h"
 #include "client/lib/diagnose/job_wait.h"
-#include "client/lib/progress_message.h"
-#include "proto/base/amounts.h"
+#include "client/lib/progress/progress_message.h"
+#include "proto/base/shown/amounts.h"
 
 #define PLACE_COLUMNS 16u /* "epoch 0, step 10": of a rank */
 #define TREE_COLUMNS  9u  /* of a rank's line: "  └─ rank" and a blank, without its number */

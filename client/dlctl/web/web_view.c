@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "client/dlctl/diagnose/diagnose_record.h"
-#include "client/dlctl/dlctl_listing.h"
+#include "client/dlctl/listing/dlctl_listing.h"
 #include "client/dlctl/web/moment.h"
 #include "client/dlctl/web/past.h"
 #include "client/dlctl/web/piece.h"

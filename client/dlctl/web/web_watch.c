@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "client/dlctl/command.h"
-#include "client/dlctl/dlctl_listing.h"
 #include "client/dlctl/inquiry/inquiry.h"
 #include "client/dlctl/inquiry/inquiry_reach.h"
+#include "client/dlctl/listing/dlctl_listing.h"
 #include "proto/base/clock.h"
 #include "proto/version.h"
 

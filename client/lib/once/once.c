@@ -21,7 +21,7 @@
 #include "client/lib/reason.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/nearest.h"
-#include "proto/base/shorten.h"
+#include "proto/base/shown/shorten.h"
 
 #define PAUSE_MIN_NS      1000000ull
 #define PAUSE_NODE_NS     50000000ull

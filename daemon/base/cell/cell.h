@@ -30,7 +30,7 @@
 
 #include "daemon/base/cell/cell_messages.h"
 #include "daemon/base/cell/spawn.h"
-#include "daemon/base/queue.h"
+#include "daemon/base/threads/queue.h"
 
 struct cell;
 

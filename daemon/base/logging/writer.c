@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "daemon/base/logging/log_limits.h"
-#include "daemon/base/thread.h"
+#include "daemon/base/threads/thread.h"
 #include "proto/base/clock.h"
 
 enum writer_state {

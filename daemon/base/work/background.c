@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "daemon/base/mailbox.h"
-#include "daemon/base/thread.h"
+#include "daemon/base/threads/mailbox.h"
+#include "daemon/base/threads/thread.h"
 #include "proto/base/clock.h"
 
 #define STOP_MS    10000 /* the same as pipeline_stop() waits */

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "daemon/base/log.h"
-#include "daemon/base/thread.h"
+#include "daemon/base/threads/thread.h"
 #include "proto/base/clock.h"
 
 #define INTERRUPT SIGUSR1 /* nothing but a reason for the kernel to end a wait */

@@ -1,6 +1,6 @@
 #include "daemon/base/work/crew.h"
 
-#include "daemon/base/thread.h"
+#include "daemon/base/threads/thread.h"
 #include "proto/base/clock.h"
 
 struct crew {

@@ -2,14 +2,15 @@
  *
  * A thread enters before it works, passes every few milliseconds, and leaves at the end. While others wait, it may have
  * to wait in gate_pass() until it is its turn again. Next is whoever waits of the user who has had the least time
- * inside (base/fair_queue.h). So any number of threads of one user leave to another user what one of them would. */
+ * inside (base/threads/fair_queue.h). So any number of threads of one user leave to another user what one of them
+ * would. */
 #pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/base/fair_queue.h"
+#include "daemon/base/threads/fair_queue.h"
 
 #define GATE_TURN_NS 5000000u /* how long a thread stays inside before it lets others in */
 

@@ -1,6 +1,6 @@
 #include "daemon/base/work/pace.h"
 
-#include "daemon/base/thread.h"
+#include "daemon/base/threads/thread.h"
 #include "proto/base/clock.h"
 
 void pace_init(struct pace *pace) {

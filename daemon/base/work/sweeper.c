@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <sys/mman.h>
 
-#include "daemon/base/thread.h"
+#include "daemon/base/threads/thread.h"
 
 #define PIECE_BYTES (2ull << 20)
 

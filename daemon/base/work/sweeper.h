@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "daemon/base/queue.h"
+#include "daemon/base/threads/queue.h"
 #include "proto/base/why.h"
 
 #define SWEEP_BYTES (16ull << 20) /* from this size on: milliseconds */

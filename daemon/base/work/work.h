@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "proto/base/progress.h"
+#include "proto/base/shown/progress.h"
 
 struct work {
         pthread_mutex_t lock; /* a leaf; covers what follows */

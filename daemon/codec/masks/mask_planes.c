@@ -14,7 +14,7 @@
 #include "daemon/codec/masks/mask_name.h"
 #include "daemon/codec/masks/segments.h"
 #include "daemon/data/formats/npy_header.h"
-#include "proto/base/amounts.h"
+#include "proto/base/shown/amounts.h"
 
 #define N_TOGETHER N_CHANNELS /* planes that are moved at once */
 

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "daemon/codec/plugged/plugged_forms.h"
-#include "proto/base/amounts.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/shown/amounts.h"
 
 /* ---- making --------------------------------------------------------------------------------------------------------
  */

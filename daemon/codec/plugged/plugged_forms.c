@@ -2,7 +2,7 @@
 
 #include <errno.h>
 
-#include "proto/base/amounts.h"
+#include "proto/base/shown/amounts.h"
 
 static const uint32_t DTYPES[DLP_N_DTYPES] = {
         [DLP_DTYPE_UINT8] = DLPLUGIN_UINT8,     [DLP_DTYPE_INT8] = DLPLUGIN_INT8,

@@ -11,7 +11,7 @@
 #include <sys/resource.h>
 
 #include "daemon/base/machine/cpus.h"
-#include "daemon/base/thread.h"
+#include "daemon/base/threads/thread.h"
 #include "daemon/data/index/indexing.h"
 #include "proto/base/cleanup.h"
 

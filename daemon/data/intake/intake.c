@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "daemon/base/log.h"
-#include "daemon/base/thread.h"
+#include "daemon/base/threads/thread.h"
 #include "daemon/base/work/errand.h"
 #include "daemon/data/intake/intake_private.h"
 #include "daemon/data/source_compare.h"

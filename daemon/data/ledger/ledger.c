@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 
 #include "daemon/base/log.h"
-#include "daemon/base/queue.h"
-#include "daemon/base/thread.h"
+#include "daemon/base/threads/queue.h"
+#include "daemon/base/threads/thread.h"
 #include "daemon/data/ledger/ledger_file.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"

@@ -13,7 +13,7 @@
 
 #include "daemon/data/orders/source_column.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/shorten.h"
+#include "proto/base/shown/shorten.h"
 #include "proto/base/text.h"
 
 /* ---- the trainer's columns -------------------------------------------------------------------------------------- */

@@ -20,8 +20,8 @@
 
 #include "daemon/base/base_trace.h"
 #include "daemon/base/machine/cpus.h"
-#include "daemon/base/queue.h"
-#include "daemon/base/thread.h"
+#include "daemon/base/threads/queue.h"
+#include "daemon/base/threads/thread.h"
 #include "daemon/base/work/gate.h"
 #include "daemon/base/work/sweeper.h"
 #include "daemon/data/orders/order_growing.h"

@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #include "daemon/base/budget.h"
-#include "daemon/base/fair_queue.h"
+#include "daemon/base/threads/fair_queue.h"
 #include "daemon/data/growth.h"
 #include "daemon/data/orders/data_sampling.h"
 #include "proto/base/why.h"

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "daemon/base/machine/groups.h"
-#include "daemon/base/queue.h"
+#include "daemon/base/threads/queue.h"
 #include "daemon/base/work/background.h"
 #include "daemon/base/work/errand.h"
 #include "daemon/base/work/work.h"
@@ -134,7 +134,7 @@ struct catalog_wish {
         const char *name, *path, *format;
         const char *origin;         /* URL; "" or NULL: the dataset is at its path */
         const struct groups *allow; /* who may use it; NULL: everybody */
-        uint32_t weight;            /* of each of its jobs (base/fair_queue.h); 0: 1 */
+        uint32_t weight;            /* of each of its jobs (base/threads/fair_queue.h); 0: 1 */
         const char *options;        /* as in struct dataset_spec; NULL: none */
         bool follows_links;         /* as there */
 };

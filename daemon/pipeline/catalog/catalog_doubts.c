@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "daemon/base/log.h"
-#include "daemon/base/thread.h"
+#include "daemon/base/threads/thread.h"
 #include "daemon/data/doubts.h"
 #include "daemon/pipeline/catalog/catalog_private.h"
 #include "proto/base/clock.h"

@@ -8,7 +8,7 @@
 #include "daemon/pipeline/catalog/catalog_private.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
-#include "proto/base/shorten.h"
+#include "proto/base/shown/shorten.h"
 
 /* A staging writes its progress once a second, and a shared file system may show it some seconds later. A run that has
  * written nothing for this time is dead. It is measured with our own clock: those of other nodes may differ. */

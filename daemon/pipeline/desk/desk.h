@@ -11,8 +11,8 @@
  *                                       +----- the seat ends -----+
  *                                          the first of its tasks has met the end
  *
- * A function that gets whole batches has one order a batch, which is a task, too (pipeline/batch_function.h): whatever
- * is said here of a sample is true of such a batch.
+ * A function that gets whole batches has one order a batch, which is a task, too (pipeline/workers/batch_function.h):
+ * whatever is said here of a sample is true of such a batch.
  *
  * A process works on its orders in their sequence and writes into a page that it shares with the daemon which one it
  * has begun (proto/mark.h). So of the orders that it had when it ended, those up to that one may be changed: they are
@@ -42,7 +42,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/base/fair_queue.h"
+#include "daemon/base/threads/fair_queue.h"
 #include "daemon/pipeline/task.h"
 #include "proto/mark.h"
 

@@ -2,7 +2,7 @@
  * decides. */
 #pragma once
 
-#include "daemon/pipeline/worker.h"
+#include "daemon/pipeline/workers/worker.h"
 
 /* worker->fault has the error that was met with the task's candidate, and what is wrong with it. Followed by
  *

@@ -8,7 +8,7 @@
 
 #include "daemon/base/bitmap.h"
 #include "daemon/base/log.h"
-#include "daemon/base/thread.h"
+#include "daemon/base/threads/thread.h"
 #include "daemon/base/work/errand.h"
 #include "daemon/data/index/index.h"
 #include "daemon/data/look.h"

@@ -6,8 +6,8 @@
 
 #include "daemon/base/log.h"
 #include "daemon/pipeline/batch.h"
+#include "daemon/pipeline/planner/schedule.h"
 #include "daemon/pipeline/sample_states.h"
-#include "daemon/pipeline/schedule.h"
 #include "proto/base/clock.h"
 
 static void read_parked_again(struct planner *planner, struct feed *feed, struct trouble *trouble) {

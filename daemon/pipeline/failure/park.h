@@ -4,8 +4,8 @@
  * (pipeline/failure/outage.h). Such a sample leaves its task, so that other samples can use the task, and is parked
  * with its feed (planner_park()). When a look has found the dataset readable, the sample is read again, before
  * anything new is planned for the feed: so a job goes on exactly where it was. While the dataset cannot be read,
- * nothing of the feed is planned, and its client is told why (pipeline/waits.h). After outage_timeout the job ends
- * with the reason.
+ * nothing of the feed is planned, and its client is told why (pipeline/planner/waits.h). After outage_timeout the job
+ * ends with the reason.
  *
  * All functions run on the planner's thread. */
 #pragma once
@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/pipeline/planner.h"
+#include "daemon/pipeline/planner/planner.h"
 
 #define PARK_TICK_MS 50 /* how often parked samples are checked */
 

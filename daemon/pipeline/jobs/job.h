@@ -11,9 +11,9 @@
 #include <sys/types.h>
 
 #include "daemon/base/budget.h"
-#include "daemon/base/fair_queue.h"
 #include "daemon/base/machine/machine_process.h"
-#include "daemon/base/queue.h"
+#include "daemon/base/threads/fair_queue.h"
+#include "daemon/base/threads/queue.h"
 #include "daemon/base/work/work.h"
 #include "daemon/data/orders/data_sampling.h"
 #include "daemon/io/reader.h"

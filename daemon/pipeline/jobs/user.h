@@ -20,8 +20,8 @@
 #include <sys/types.h>
 
 #include "daemon/base/budget.h"
-#include "daemon/base/fair_queue.h"
-#include "daemon/base/queue.h"
+#include "daemon/base/threads/fair_queue.h"
+#include "daemon/base/threads/queue.h"
 #include "daemon/base/work/errand.h"
 #include "daemon/data/orders/order_table.h"
 #include "daemon/io/reader.h"

@@ -17,7 +17,7 @@
 #include <pthread.h>
 #include <stdint.h>
 
-#include "daemon/base/fair_queue.h"
+#include "daemon/base/threads/fair_queue.h"
 #include "daemon/pipeline/task.h"
 
 #define SCRATCH_WAITS 1

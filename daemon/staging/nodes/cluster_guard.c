@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "daemon/base/log.h"
-#include "daemon/base/thread.h"
+#include "daemon/base/threads/thread.h"
 #include "proto/base/clock.h"
 
 static void cluster_guard_say(const char *word) {

@@ -7,10 +7,10 @@
 #include <sys/mman.h>
 
 #include "daemon/base/machine/cpus.h"
-#include "daemon/base/thread.h"
+#include "daemon/base/threads/thread.h"
 #include "daemon/staging/nodes/transfer_private.h"
 #include "proto/base/clock.h"
-#include "proto/base/shorten.h"
+#include "proto/base/shown/shorten.h"
 
 #define PAGE 4096u
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/base/thread.h"
+#include "daemon/base/threads/thread.h"
 #include "daemon/staging/nodes/transfer_private.h"
 #include "proto/base/clock.h"
 

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/base/queue.h"
+#include "daemon/base/threads/queue.h"
 #include "daemon/fetch/fetch.h"
 #include "daemon/staging/nodes/nodes_moves.h"
 #include "daemon/staging/nodes/transfer.h"

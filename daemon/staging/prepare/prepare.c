@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 #include "daemon/base/machine/cpus.h"
-#include "daemon/base/thread.h"
+#include "daemon/base/threads/thread.h"
 #include "daemon/data/format.h"
 #include "daemon/data/formats/shard.h"
 #include "daemon/staging/prepare/maker.h"

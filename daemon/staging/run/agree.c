@@ -7,10 +7,10 @@
 #include <sysexits.h>
 #include <time.h>
 
-#include "daemon/base/thread.h"
+#include "daemon/base/threads/thread.h"
 #include "daemon/staging/run/run.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/shorten.h"
+#include "proto/base/shown/shorten.h"
 
 struct opinion {
         int32_t result;

@@ -16,7 +16,7 @@
 #include "daemon/staging/run/stage_made.h"
 #include "daemon/store/record/record_steps.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/shorten.h"
+#include "proto/base/shown/shorten.h"
 
 #define PART           ".part"
 #define TICK_NS        200000000ull

@@ -9,7 +9,7 @@
 #include "daemon/data/index/index.h"
 #include "daemon/staging/run/run.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/shorten.h"
+#include "proto/base/shown/shorten.h"
 
 struct indexing {
         struct version *version;

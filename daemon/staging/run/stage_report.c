@@ -15,7 +15,7 @@
 #include "daemon/staging/run/stage_screen.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
-#include "proto/base/rate.h"
+#include "proto/base/shown/rate.h"
 #include "proto/base/text.h"
 
 #define DRAW_NS   100000000ull   /* ten frames a second */

@@ -9,7 +9,7 @@
 #include "daemon/staging/prepare/prepare.h"
 #include "daemon/staging/run/stage_made.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/shorten.h"
+#include "proto/base/shown/shorten.h"
 
 /* The source's samples in order: an index that is used here and thrown away. */
 static int index_source(struct run *run, const struct version *version, struct source **ret_index, struct why *why) {

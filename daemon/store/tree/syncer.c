@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "daemon/base/thread.h"
+#include "daemon/base/threads/thread.h"
 #include "daemon/store/tree/tree.h"
 #include "proto/base/clock.h"
 

@@ -23,7 +23,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/base/queue.h"
+#include "daemon/base/threads/queue.h"
 #include "daemon/store/plan/digest.h"
 #include "daemon/store/plan/paths.h"
 #include "daemon/store/tree/journal.h"

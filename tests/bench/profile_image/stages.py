@@ -27,7 +27,7 @@ STAGES = (
     ("resize: vertical", ("daemon/augment/resize*:*column*", "daemon/augment/resize*:*block*")),
     ("rest of resizing", ("daemon/augment/*", "daemon/base/philox*", "proto/philox*")),
     ("copying and clearing", ("libc*:*mem*",)),
-    ("planner", ("daemon/pipeline/planner.*", "daemon/pipeline/schedule.*", "daemon/pipeline/feed.*", "daemon/pipeline/task.*",
+    ("planner", ("daemon/pipeline/planner/*", "daemon/pipeline/feed*", "daemon/pipeline/task.*",
                  "daemon/data/*", "proto/order.*", "proto/tdperm.*")),
     ("reader", ("daemon/io/*", "liburing*")),
     ("client", ("client/*",)),
