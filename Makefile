@@ -431,8 +431,9 @@ settings-page: $(B)/dataloaderd ## config/dataloaderd.conf and the keys of its m
 	$< --print-config >config/dataloaderd.conf
 	$(PYTHON) tests/support/make_settings_page.py client/man/dataloaderd.conf.5 <config/dataloaderd.conf
 
-kinds-pages: $(B)/tools/print_kinds ## what manual, docs/transforms.md and Python say of steps and samplers, after a change of a kind
+kinds-pages: $(B)/tools/print_kinds ## what manual, docs/transforms.md, Python and dlctl say of steps and samplers, after a change of a kind
 	$< | $(PYTHON) tests/support/make_kinds_pages.py .
+	$< | $(PYTHON) tests/support/make_kinds_help.py >client/dlctl/generated/kinds_rows.h
 
 help: ## this list
 	@sed -nE 's/^([a-z][a-z-]*):[^#]*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | sort -u | \

@@ -55,6 +55,7 @@ int web_run(struct context *context, const struct command *command, int argc, ch
 int completion_run(struct context *context, const struct command *command, int argc, char **argv);
 int trace_run(struct context *context, const struct command *command, int argc, char **argv);
 int stop_run(struct context *context, const struct command *command, int argc, char **argv);
+int help_run(struct context *context, const struct command *command, int argc, char **argv);
 int once_run(struct context *context, const struct command *command, int argc, char **argv);
 
 /* All commands, in the order of the help. Static. */

@@ -97,6 +97,11 @@ static const struct command COMMANDS[] = {
           "Once it is done it is remembered, together with the command line, --key and the content of --input: a call "
           "with the same ones ends at once. Needs no daemon. Put -- in front of COMMAND.",
           once_run },
+        { "help", "[WORD]", "what a command, a step, a sampler or a format does",
+          "Says what a command does, or what may be written in a pipeline, a sampler or a configuration: a step with its "
+          "arguments, their defaults and bounds, and an example. Without WORD, lists the steps, samplers and formats that "
+          "there are. Needs no daemon.",
+          help_run },
         { "completion", "bash|zsh|fish", "print the script by which a shell completes dlctl's words",
           "Prints the script by which a shell completes commands, options and names of datasets. Packages and make "
           "install bring it; elsewhere: source <(dlctl completion bash), the same for zsh, and dlctl completion fish | "
@@ -134,7 +139,7 @@ static void dlctl_main_print_help(void) {
                "  --private           ask this user's private daemon\n"
                "  --format text|json  json: one object a line on stdout; messages go to stderr\n"
                "  --version           print the version and exit\n"
-               "  --help              print this and exit; 'dlctl COMMAND --help' for a command\n\n"
+               "  --help              print this and exit; 'dlctl help WORD' for a\n                      command, a step, a sampler or a format\n\n"
                "Exit codes: 0 done, 1 refused or found wrong, 2 usage, 3 no daemon is reachable.\n\n"
                "See dlctl(1), dataloaderd(8).\n");
 }

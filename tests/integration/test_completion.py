@@ -4,6 +4,7 @@ import os
 import pty
 import re
 import select
+import shlex
 import shutil
 import subprocess
 import sys
@@ -17,7 +18,9 @@ LINES = (("dlctl stat", "dlctl status "), ("dlctl read --on-er", "dlctl read --o
          ("dlctl jobs tra", "dlctl jobs training "), ("dlctl diagnose tra", "dlctl diagnose training "),
          ("dlctl once --sc", "dlctl once --scope "), ("dlctl once --scope clu", "dlctl once --scope cluster "),
          ("dlctl --format js", "dlctl --format json "), ("dlctl completion fi", "dlctl completion fish "),
-         ("dlctl stage --config /etc/debian_ver", "dlctl stage --config /etc/debian_version "))
+         ("dlctl stage --config /etc/debian_ver", "dlctl stage --config /etc/debian_version "),
+         ("dlctl help class_b", "dlctl help class_balanced "), ("dlctl order --sampler stra", "dlctl order --sampler stratified"),
+         ("dlctl read --pipeline 'resize(256) center", "dlctl read --pipeline 'resize(256) center_crop"))
 
 
 def environment(daemon, box):
@@ -98,10 +101,11 @@ def _(box):
     path = script(box, "fish")
     daemon = serving(box)
     for typed, expected in LINES:
-        done = subprocess.run(["fish", "--no-config", "-c", f"source {path}; complete -C '{typed}'"], check=False,
+        done = subprocess.run(["fish", "--no-config", "-c", f"source {path}; complete -C $argv[1]", typed], check=False,
                               env=environment(daemon, box), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               timeout=patience(60))
-        equal(done.stdout.split("\n")[0].split("\t")[0], expected.split()[-1], f"{typed}: {done.stdout}")
+        word = shlex.split(expected + "'" * (expected.count("'") % 2))[-1]  # fish names it without its quotes
+        equal(done.stdout.split("\n")[0].split("\t")[0], word, f"{typed}: {done.stdout}")
 
 
 @case("every command and each of its options is in the script of each shell")

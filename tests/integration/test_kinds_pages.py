@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import BUILD, ROOT, case, contains, equal, main, patience, write
+from harness import BUILD, DLCTL, ROOT, case, contains, equal, main, patience, write
 
 MAKER = os.path.join(ROOT, "tests", "support", "make_kinds_pages.py")
 MADE = [os.path.join("client", "man"), os.path.join("client", "python", "dlclient", "_answers"), "docs"]  # folders with pages
@@ -17,6 +17,11 @@ PAGE = os.path.join("client", "man", "dataloaderd-pipeline.7")
 def printed():
     done = subprocess.run([os.path.join(BUILD, "tools", "print_kinds")], check=True, stdout=subprocess.PIPE, timeout=patience(30))
     return json.loads(done.stdout)
+
+
+def dlctl(*arguments, check=True):
+    return subprocess.run([DLCTL, *arguments], check=check, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          timeout=patience(30))
 
 
 def make(kinds, *arguments):
@@ -29,6 +34,24 @@ def _(box):
     done = make(printed(), "--check", ROOT)
     equal(done.stdout, b"")
     equal(done.returncode, 0)
+
+
+@case("dlctl help says what the kinds say, and lists all of them")
+def _(box):
+    kinds = printed()
+    done = subprocess.run([sys.executable, os.path.join(os.path.dirname(MAKER), "make_kinds_help.py")], check=True,
+                          input=json.dumps(kinds), stdout=subprocess.PIPE, text=True, timeout=patience(30))
+    with open(os.path.join(ROOT, "client", "dlctl", "generated", "kinds_rows.h"), encoding="utf-8") as file:
+        equal(file.read(), done.stdout, "kinds_rows.h: make kinds-pages")
+    listed = dlctl("help").stdout.split()
+    equal([kind["name"] for family in kinds for kind in family["kinds"] if kind["name"] not in listed], [], "not listed")
+    normalize = [json.loads(line) for line in dlctl("--format", "json", "help", "normalize").stdout.splitlines()]
+    equal([one["of"] for one in normalize], ["Steps for pictures", "Steps for sound"])
+    contains(dlctl("help", "clahe").stdout, "Example: clahe(")
+    contains(dlctl("help", "read").stdout, "Usage: dlctl read")
+    unknown = dlctl("help", "clahee", check=False)
+    equal(unknown.returncode, 1)
+    contains(unknown.stderr, 'did you mean "clahe"')
 
 
 @case("a kind that changes and one that is new are seen, and what is written by hand stays")

@@ -142,7 +142,7 @@ int bench_run(struct context *context, const struct command *command, int argc, 
         const char *workers = NULL;
         double seconds = 10;
         const struct option_row rows[] = {
-                { "pipeline", OPTION_TEXT, &o.pipeline, "TEXT",
+                { "pipeline", OPTION_TEXT, &o.pipeline, "STEPS",
                   "steps applied to a sample (default raw: the bytes as stored)" },
                 { "batch", OPTION_COUNT, &o.batch_size, "B", "samples a batch (default 64)" },
                 { "seconds", OPTION_REAL, &seconds, "S", "how long to measure (default 10)" },

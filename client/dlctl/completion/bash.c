@@ -34,19 +34,23 @@ static void bash_begin(const struct command *commands, size_t n) {
 }
 
 static void bash_print_argument(const struct option_row *row) {
-        enum argument_kind kind = completion_of_option(row);
+        enum completion_kind kind = completion_of_option(row);
 
-        if (kind == ARGUMENT_NONE)
+        if (kind == COMPLETE_NONE)
                 return;
         printf("        --%s", row->name);
         if (row->letter)
                 printf("|-%c", row->letter);
-        if (kind == ARGUMENT_CHOICE) {
+        if (kind == COMPLETE_CHOICE) {
                 printf(") COMPREPLY=($(compgen -W '");
                 bash_print_choices(row->argument);
                 printf("' -- \"$current\")); return ;;\n");
-        } else if (kind == ARGUMENT_FILE) {
+        } else if (kind == COMPLETE_FILE) {
                 printf(") COMPREPLY=($(compgen -f -- \"$current\")); compopt -o filenames; return ;;\n");
+        } else if (kind == COMPLETE_STEPS || kind == COMPLETE_SAMPLER) {
+                printf(") _dlctl_steps '");
+                completion_print_names(kind);
+                printf("'; return ;;\n");
         } else {
                 printf(") return ;;\n");
         }
@@ -54,19 +58,24 @@ static void bash_print_argument(const struct option_row *row) {
 
 static void print_operand(const struct command *command) {
         switch (completion_of_operand(command)) {
-        case ARGUMENT_DATASET:
+        case COMPLETE_DATASET:
                 printf(" COMPREPLY=($(compgen -W \"$(_dlctl_names datasets)\" -- \"$current\")) ;;\n");
                 break;
-        case ARGUMENT_JOB:
+        case COMPLETE_JOB:
                 printf(" COMPREPLY=($(compgen -W \"$(_dlctl_names jobs)\" -- \"$current\")) ;;\n");
                 break;
-        case ARGUMENT_CHOICE:
+        case COMPLETE_CHOICE:
                 printf(" COMPREPLY=($(compgen -W '");
                 bash_print_choices(command->operands);
                 printf("' -- \"$current\")) ;;\n");
                 break;
-        case ARGUMENT_COMMAND:
+        case COMPLETE_COMMAND:
                 printf(" COMPREPLY=($(compgen -c -- \"$current\")) ;;\n");
+                break;
+        case COMPLETE_HELP:
+                printf(" COMPREPLY=($(compgen -W '");
+                completion_print_names(COMPLETE_HELP);
+                printf("' -- \"$current\")) ;;\n");
                 break;
         default:
                 printf(" ;;\n");
@@ -89,6 +98,14 @@ static void bash_end(const struct command *commands, size_t n) {
         printf("    esac\n}\n"
                "_dlctl_names() {\n"
                "    dlctl --format json \"$1\" 2>/dev/null | sed -n 's/^{\"name\":\"\\([^\"\\\\]*\\)\".*/\\1/p'\n"
+               "}\n"
+               /* Two that differ at their end: for one alone, readline would close the quotes. */
+               "_dlctl_steps() {\n"
+               "    local last=${current##*[^a-z0-9_]} begin\n"
+               "    begin=${current%%\"$last\"} begin=${begin#[\\'\\\"]}\n"
+               "    mapfile -t COMPREPLY < <(compgen -P \"$begin\" -W \"$1\" -- \"$last\")\n"
+               "    [[ ${#COMPREPLY[@]} == 1 ]] && COMPREPLY+=(\"${COMPREPLY[0]}(\")\n"
+               "    compopt -o nospace\n"
                "}\n"
                "complete -F _dlctl dlctl\n");
 }

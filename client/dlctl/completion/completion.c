@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/dlctl/kinds/kinds_help.h"
+
 static const struct completion_shell *const SHELLS[] = { &completion_bash, &completion_zsh, &completion_fish };
 #define N_SHELLS (sizeof(SHELLS) / sizeof(SHELLS[0]))
 
@@ -14,26 +16,53 @@ static bool completion_is_one_of(const char *word, const char *const *words) {
         return false;
 }
 
-enum argument_kind completion_of_option(const struct option_row *row) {
+enum completion_kind completion_of_option(const struct option_row *row) {
         static const char *const FILES[] = { "FILE", "PATH", "DIR", "FOLDER", NULL };
 
         if (!row->argument)
-                return ARGUMENT_NONE;
+                return COMPLETE_NONE;
         if (strchr(row->argument, '|'))
-                return ARGUMENT_CHOICE;
-        return completion_is_one_of(row->argument, FILES) ? ARGUMENT_FILE : ARGUMENT_ANY;
+                return COMPLETE_CHOICE;
+        if (strcmp(row->argument, "STEPS") == 0)
+                return COMPLETE_STEPS;
+        if (strcmp(row->argument, "SAMPLER") == 0)
+                return COMPLETE_SAMPLER;
+        return completion_is_one_of(row->argument, FILES) ? COMPLETE_FILE : COMPLETE_ANY;
 }
 
-enum argument_kind completion_of_operand(const struct command *command) {
+enum completion_kind completion_of_operand(const struct command *command) {
         static const char *const DATASETS[] = { "DATASET", "[DATASET]", "[NAME]", "DATASET [INDEX...]", NULL };
 
         if (strcmp(command->operands, "COMMAND...") == 0)
-                return ARGUMENT_COMMAND;
+                return COMPLETE_COMMAND;
         if (strcmp(command->operands, "[JOB]") == 0)
-                return ARGUMENT_JOB;
+                return COMPLETE_JOB;
+        if (strcmp(command->operands, "[WORD]") == 0)
+                return COMPLETE_HELP;
         if (strchr(command->operands, '|'))
-                return ARGUMENT_CHOICE;
-        return completion_is_one_of(command->operands, DATASETS) ? ARGUMENT_DATASET : ARGUMENT_NONE;
+                return COMPLETE_CHOICE;
+        return completion_is_one_of(command->operands, DATASETS) ? COMPLETE_DATASET : COMPLETE_NONE;
+}
+
+static bool completion_has(enum completion_kind kind, enum kind_of of) {
+        if (kind == COMPLETE_SAMPLER)
+                return of == KIND_OF_samplers;
+        return kind == COMPLETE_HELP || of == KIND_OF_pictures || of == KIND_OF_sounds || of == KIND_OF_fields ||
+               of == KIND_OF_collations;
+}
+
+void completion_print_names(enum completion_kind kind) {
+        const struct command *commands;
+        const struct kind_help *rows;
+        size_t n;
+
+        rows = kinds_help_table(&n);
+        for (size_t i = 0; i < n; i++)
+                if (completion_has(kind, rows[i].of))
+                        printf(" %s", rows[i].name);
+        commands = commands_table(&n);
+        for (size_t i = 0; kind == COMPLETE_HELP && i < n; i++)
+                printf(" %s", commands[i].name);
 }
 
 void completion_quote(const char *text) {

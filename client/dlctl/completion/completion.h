@@ -7,18 +7,25 @@
 #include "client/dlctl/dlctl_options.h"
 
 /* What an argument is completed with. */
-enum argument_kind {
-        ARGUMENT_NONE,    /* the option has no argument */
-        ARGUMENT_ANY,     /* nothing can be offered */
-        ARGUMENT_FILE,    /* files and folders */
-        ARGUMENT_CHOICE,  /* the words of its description: "text|json" */
-        ARGUMENT_DATASET, /* the names that the daemon knows */
-        ARGUMENT_JOB,     /* those that run */
-        ARGUMENT_COMMAND, /* programs */
+enum completion_kind {
+        COMPLETE_NONE,    /* the option has no argument */
+        COMPLETE_ANY,     /* nothing can be offered */
+        COMPLETE_FILE,    /* files and folders */
+        COMPLETE_CHOICE,  /* the words of its description: "text|json" */
+        COMPLETE_DATASET, /* the names that the daemon knows */
+        COMPLETE_JOB,     /* those that run */
+        COMPLETE_COMMAND, /* programs */
+        COMPLETE_STEPS,   /* the last name in a text of a pipeline's steps */
+        COMPLETE_SAMPLER, /* the last name in a text of a sampler's steps */
+        COMPLETE_HELP,    /* what `dlctl help` explains */
 };
 
-enum argument_kind completion_of_option(const struct option_row *row);
-enum argument_kind completion_of_operand(const struct command *command);
+enum completion_kind completion_of_option(const struct option_row *row);
+enum completion_kind completion_of_operand(const struct command *command);
+
+/* Prints the names that may stand in such a text, each with a blank before it. COMPLETE_HELP: all kinds' and commands'.
+ */
+void completion_print_names(enum completion_kind kind);
 
 /* Prints a text between single quotes, as all three shells read it. */
 void completion_quote(const char *text);

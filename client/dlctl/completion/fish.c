@@ -8,6 +8,10 @@ static void fish_begin(const struct command *commands, size_t n) {
                "function __dlctl_names\n"
                "    dlctl --format json $argv 2>/dev/null | string match -rg '^\\{\"name\":\"([^\"\\\\\\\\]*)\"'\n"
                "end\n"
+               "function __dlctl_steps\n"
+               "    set -l begin (commandline -ct | string replace -r '[a-z0-9_]*$' '' | string replace -r '^[\\'\"]' '')\n"
+               "    printf '%%s\\n' \"$begin\"$argv\n"
+               "end\n"
                "complete -c dlctl -f\n"
                "complete -c dlctl -n __fish_use_subcommand -l socket -r -F -d 'the socket of the daemon'\n"
                "complete -c dlctl -n __fish_use_subcommand -l format -x -a 'text json' -d 'json: one object a line'\n"
@@ -29,36 +33,46 @@ static void fish_print_choices(const char *choices) {
 
 static void fish_print_command(const struct command *command, const struct option_row *rows, size_t n_rows) {
         for (size_t i = 0; i < n_rows; i++) {
-                enum argument_kind kind = completion_of_option(&rows[i]);
+                enum completion_kind kind = completion_of_option(&rows[i]);
 
                 printf("complete -c dlctl -n '__fish_seen_subcommand_from %s' -l %s", command->name, rows[i].name);
                 if (rows[i].letter)
                         printf(" -s %c", rows[i].letter);
-                if (kind == ARGUMENT_FILE)
+                if (kind == COMPLETE_FILE)
                         printf(" -r -F");
-                else if (kind != ARGUMENT_NONE)
+                else if (kind != COMPLETE_NONE)
                         printf(" -x");
-                if (kind == ARGUMENT_CHOICE)
+                if (kind == COMPLETE_CHOICE)
                         fish_print_choices(rows[i].argument);
+                if (kind == COMPLETE_STEPS || kind == COMPLETE_SAMPLER) {
+                        printf(" -a '(__dlctl_steps");
+                        completion_print_names(kind);
+                        printf(")'");
+                }
                 printf(" -d ");
                 completion_quote(rows[i].help);
                 putchar('\n');
         }
         switch (completion_of_operand(command)) {
-        case ARGUMENT_DATASET:
+        case COMPLETE_DATASET:
                 printf("complete -c dlctl -n '__fish_seen_subcommand_from %s' -a '(__dlctl_names datasets)'\n",
                        command->name);
                 break;
-        case ARGUMENT_JOB:
+        case COMPLETE_JOB:
                 printf("complete -c dlctl -n '__fish_seen_subcommand_from %s' -a '(__dlctl_names jobs)'\n",
                        command->name);
                 break;
-        case ARGUMENT_CHOICE:
+        case COMPLETE_CHOICE:
                 printf("complete -c dlctl -n '__fish_seen_subcommand_from %s'", command->name);
                 fish_print_choices(command->operands);
                 putchar('\n');
                 break;
-        case ARGUMENT_COMMAND:
+        case COMPLETE_HELP:
+                printf("complete -c dlctl -n '__fish_seen_subcommand_from %s' -a '", command->name);
+                completion_print_names(COMPLETE_HELP);
+                printf("'\n");
+                break;
+        case COMPLETE_COMMAND:
                 printf("complete -c dlctl -n '__fish_seen_subcommand_from %s' -a '(__fish_complete_command)'\n",
                        command->name);
                 break;

@@ -33,6 +33,13 @@ static void zsh_begin(const struct command *commands, size_t n) {
                "}\n"
                "_dlctl_datasets() { _dlctl_names datasets }\n"
                "_dlctl_jobs() { _dlctl_names jobs }\n"
+               "_dlctl_last() { compset -P '*[^a-z0-9_]'; compadd -S '' -- \"$@\" }\n"
+               "_dlctl_steps() { _dlctl_last");
+        completion_print_names(COMPLETE_STEPS);
+        printf(" }\n"
+               "_dlctl_samplers() { _dlctl_last");
+        completion_print_names(COMPLETE_SAMPLER);
+        printf(" }\n"
                "_dlctl_commands() {\n"
                "    local -a commands\n"
                "    commands=(\n");
@@ -56,7 +63,7 @@ static void zsh_begin(const struct command *commands, size_t n) {
 }
 
 static void print_option(const struct option_row *row) {
-        enum argument_kind kind = completion_of_option(row);
+        enum completion_kind kind = completion_of_option(row);
 
         if (row->letter)
                 printf(" \\\n        '(-%c --%s)'{-%c,--%s}'[", row->letter, row->name, row->letter, row->name);
@@ -64,14 +71,16 @@ static void print_option(const struct option_row *row) {
                 printf(" \\\n        '%s--%s[", row->kind == OPTION_LIST ? "*" : "", row->name);
         zsh_print_text(row->help);
         putchar(']');
-        if (kind != ARGUMENT_NONE) {
+        if (kind != COMPLETE_NONE) {
                 putchar(':');
                 zsh_print_text(row->argument);
                 putchar(':');
         }
-        if (kind == ARGUMENT_FILE)
+        if (kind == COMPLETE_FILE)
                 printf("_files");
-        if (kind == ARGUMENT_CHOICE)
+        if (kind == COMPLETE_STEPS || kind == COMPLETE_SAMPLER)
+                printf(kind == COMPLETE_STEPS ? "_dlctl_steps" : "_dlctl_samplers");
+        if (kind == COMPLETE_CHOICE)
                 zsh_print_choices(row->argument);
         putchar('\'');
 }
@@ -81,18 +90,23 @@ static void zsh_print_command(const struct command *command, const struct option
         for (size_t i = 0; i < n_rows; i++)
                 print_option(&rows[i]);
         switch (completion_of_operand(command)) {
-        case ARGUMENT_DATASET:
+        case COMPLETE_DATASET:
                 printf(" \\\n        '1:dataset:_dlctl_datasets'");
                 break;
-        case ARGUMENT_JOB:
+        case COMPLETE_JOB:
                 printf(" \\\n        '1:job:_dlctl_jobs'");
                 break;
-        case ARGUMENT_CHOICE:
+        case COMPLETE_CHOICE:
                 printf(" \\\n        '1:word:");
                 zsh_print_choices(command->operands);
                 putchar('\'');
                 break;
-        case ARGUMENT_COMMAND:
+        case COMPLETE_HELP:
+                printf(" \\\n        '1:word:(");
+                completion_print_names(COMPLETE_HELP);
+                printf(")'");
+                break;
+        case COMPLETE_COMMAND:
                 printf(" \\\n        '*::command:_normal'");
                 break;
         default:

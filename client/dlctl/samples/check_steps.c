@@ -339,7 +339,7 @@ int check_steps_run(struct context *context, const struct command *command, int 
         struct dlc_options o = DLC_OPTIONS_INIT;
         uint64_t epoch = 0;
         const struct option_row rows[] = {
-                { "pipeline", OPTION_TEXT, &o.pipeline, "TEXT", "the steps (default raw: the bytes as stored)" },
+                { "pipeline", OPTION_TEXT, &o.pipeline, "STEPS", "the steps (default raw: the bytes as stored)" },
                 { "samples", OPTION_NUMBER, &check.n_samples, "N",
                   "read as many, up to a whole batch, in the order of the seed and epoch (default 256)" },
                 { "batch", OPTION_COUNT, &o.batch_size, "B", "samples a batch in the first reading (default 16)" },
