@@ -264,7 +264,7 @@ $(O)/obj/%.o: %.S Makefile
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(O)/obj/client/cuda/kernels/images.o: $(wildcard client/cuda/kernels/images/*)
+$(O)/obj/client/cuda/kernels/images.o: $(wildcard client/cuda/kernels/generated/*)
 $(O)/obj/tests/bench/gpu/image.o: tests/bench/gpu/kernels.ptx
 
 # Warnings about MPI's own headers are not ours to mend.

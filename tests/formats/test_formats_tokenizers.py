@@ -127,7 +127,7 @@ def _(box):
     made = subprocess.run([sys.executable, os.path.join(HERE, "..", "support", "make_character_tables.py")], stdout=subprocess.PIPE,
                           check=True).stdout
     with open(os.path.join(HERE, "..", "..", "daemon", "tokenize", "characters", "character_tables.c"), "rb") as file:
-        assert file.read() == made, "characters have changed: tests/support/make_character_tables.py > daemon/tokenize/characters/character_tables.c"
+        assert file.read() == made, "characters have changed: tests/support/make_character_tables.py > daemon/tokenize/generated/character_tables.c"
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes daemon/tokenize/characters/character_tables.c: make_character_tables.py > daemon/tokenize/characters/character_tables.c
+"""Writes daemon/tokenize/generated/character_tables.c: make_character_tables.py > daemon/tokenize/generated/character_tables.c
 
 What characters are to Hugging Face's tokenizers follows several versions of Unicode at once: letters and numbers are those
 of its regular expressions, lower case is Rust's, normal forms and BERT's categories are older ones. So each property is
@@ -171,7 +171,7 @@ def main():
         return
     print("/* Made by tests/support/make_character_tables.py; do not edit. */\n")
     print("/* clang-format off */")
-    print('#include "daemon/tokenize/characters/character_tables.h"\n')
+    print('#include "daemon/tokenize/generated/character_tables.h"\n')
     write_classes(sets, ranks)
     write_map("DECOMPOSED", {point: text for point, text in nfd.items() if point not in HANGUL})
     write_map("DECOMPOSED_MORE",

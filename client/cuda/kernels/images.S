@@ -1,4 +1,4 @@
-/* client/cuda/kernels/images.S: the files of images/ as symbols (images.h). */
+/* client/cuda/kernels/images.S: the files of generated/ as symbols (images.h). */
 
         .section .rodata
         .hidden dlk_fatbin
@@ -6,7 +6,7 @@
         .type dlk_fatbin, %object
         .balign 16
 dlk_fatbin:
-        .incbin "client/cuda/kernels/images/kernels.fatbin"
+        .incbin "client/cuda/kernels/generated/kernels.fatbin"
 1:
         .size dlk_fatbin, 1b - dlk_fatbin
 
@@ -22,7 +22,7 @@ dlk_fatbin_bytes:
         .globl dlk_ptx
         .type dlk_ptx, %object
 dlk_ptx:
-        .incbin "client/cuda/kernels/images/kernels.ptx"
+        .incbin "client/cuda/kernels/generated/kernels.ptx"
         .byte 0
 2:
         .size dlk_ptx, 2b - dlk_ptx

@@ -1,4 +1,4 @@
-/* client/cuda/kernels/images.h: the kernels as a driver loads them. `make kernels` makes them; images/ holds them.
+/* client/cuda/kernels/images.h: the kernels as a driver loads them. `make kernels` makes them; generated/ holds them.
  *
  * Try the fatbin first. A driver refuses it if no machine code in it is for the GPU, or if the driver is older than the
  * toolkit that wrote it: then the text, which takes a moment to compile. */

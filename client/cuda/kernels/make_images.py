@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes the kernels' images with nvcc: `make kernels`.  make_images.py [FOLDER]
 
-The images lie in the tree, in client/cuda/kernels/images, so that nothing but a change of a kernel needs nvcc:
+The images lie in the tree, in client/cuda/kernels/generated, so that nothing but a change of a kernel needs nvcc:
 
     kernels.fatbin   machine code for each of ARCHITECTURES; each serves the later ones of its generation as well
     kernels.ptx      the same as text, which the driver compiles for whatever else it finds
@@ -19,7 +19,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
-IMAGES = os.path.join(HERE, "images")
+IMAGES = os.path.join(HERE, "generated")
 FATBIN, PTX, STAMP = "kernels.fatbin", "kernels.ptx", "stamp"
 
 # A100, H100 and H200, B200, RTX 50

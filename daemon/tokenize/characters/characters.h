@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/tokenize/characters/character_tables.h"
+#include "daemon/tokenize/generated/character_tables.h"
 
 /* Classes of the regular expressions. */
 #define CHARACTER_LETTER       (1u << 0)

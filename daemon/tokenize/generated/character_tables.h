@@ -1,4 +1,4 @@
-/* tokenize/characters/character_tables.h: what characters are to Hugging Face's tokenizers, made by
+/* tokenize/generated/character_tables.h: what characters are to Hugging Face's tokenizers, made by
  * tests/support/make_character_tables.py. Private to characters.c and .h. */
 #pragma once
 

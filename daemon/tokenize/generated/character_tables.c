@@ -1,7 +1,7 @@
 /* Made by tests/support/make_character_tables.py; do not edit. */
 
 /* clang-format off */
-#include "daemon/tokenize/characters/character_tables.h"
+#include "daemon/tokenize/generated/character_tables.h"
 
 const uint32_t CHARACTER_CLASSES[126] = {
         0x00000000, 0x00000010, 0x00000020, 0x00000810, 0x00000820, 0x00001000, 0x00001020, 0x00008000, 0x00021004, 0x00022004,
