@@ -1,4 +1,4 @@
-/* ctl/jobs/job_replay.h: how far a job is that is served some batches again (pipeline/replay/replay.h). */
+/* ctl/jobs/ctl_replay.h: how far a job is that is served some batches again (pipeline/replay/replay.h). */
 #pragma once
 
 #include "daemon/ctl/server.h"

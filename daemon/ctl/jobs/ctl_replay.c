@@ -4,7 +4,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/ctl/handlers.h"
-#include "daemon/ctl/jobs/job_replay.h"
+#include "daemon/ctl/jobs/ctl_replay.h"
 #include "daemon/ctl/users/access.h"
 #include "proto/ring.h"
 
@@ -21,7 +21,7 @@ static const char *const ENDS[] = {
         [REPLAY_AT_END] = "a rank has no batch left: the run is at its end",
 };
 
-static uint32_t job_replay_get(const _Atomic uint32_t *word) {
+static uint32_t ctl_replay_get(const _Atomic uint32_t *word) {
         return atomic_load_explicit(word, memory_order_relaxed);
 }
 
@@ -46,17 +46,17 @@ static int find_job(struct session *session, const char *name, struct job **ret_
         return 0;
 }
 
-static bool job_replay_is_of(const struct session *session, const struct job *job) {
+static bool ctl_replay_is_of(const struct session *session, const struct job *job) {
         return session->job == job && session->feed;
 }
 
 /* The planner may not have seen the request yet. */
-static uint32_t job_replay_state_of(const struct replay *replay) {
-        return job_replay_get(&replay->n_asked) > 0 ? REPLAY_KEEPING : job_replay_get(&replay->state);
+static uint32_t ctl_replay_state_of(const struct replay *replay) {
+        return ctl_replay_get(&replay->n_asked) > 0 ? REPLAY_KEEPING : ctl_replay_get(&replay->state);
 }
 
-static bool job_replay_is_under_way(const struct replay *replay) {
-        uint32_t state = job_replay_state_of(replay);
+static bool ctl_replay_is_under_way(const struct replay *replay) {
+        uint32_t state = ctl_replay_state_of(replay);
 
         return state != REPLAY_NOTHING && state != REPLAY_DONE;
 }
@@ -72,7 +72,7 @@ static int list_ranks(struct server *server, struct job *job, struct feed *feeds
         if (failure.text[0])
                 return why_set(why, -EBADMSG, "job: \"%s\" has ended: %s", job->name, failure.text);
         TAILQ_FOREACH(session, &server->sessions, entry) {
-                if (!job_replay_is_of(session, job) || n == DLP_LOCAL_RANKS_MAX)
+                if (!ctl_replay_is_of(session, job) || n == DLP_LOCAL_RANKS_MAX)
                         continue;
                 feeds[n++] = session->feed;
                 if (!session->takes_replays)
@@ -81,7 +81,7 @@ static int list_ranks(struct server *server, struct job *job, struct feed *feeds
                                 "rank %u of job \"%s\" has an older client (%s), which does not know batches that "
                                 "are served again",
                                 session->feed->rank, job->name, session->client);
-                if (job_replay_is_under_way(&session->feed->replay))
+                if (ctl_replay_is_under_way(&session->feed->replay))
                         return why_set(why, -EBUSY, "job \"%s\" is being served batches again already", job->name);
         }
         if (n != job->terms.world)
@@ -94,7 +94,7 @@ static int list_ranks(struct server *server, struct job *job, struct feed *feeds
         return 0;
 }
 
-static int job_replay_begin(struct session *session, struct job *job, uint32_t n_batches, struct why *why) {
+static int ctl_replay_begin(struct session *session, struct job *job, uint32_t n_batches, struct why *why) {
         struct feed *feeds[DLP_LOCAL_RANKS_MAX];
         uint32_t n_feeds = 0;
         int r;
@@ -113,11 +113,11 @@ static int job_replay_begin(struct session *session, struct job *job, uint32_t n
         return 0;
 }
 
-static void job_replay_end(struct session *session, struct job *job) {
+static void ctl_replay_end(struct session *session, struct job *job) {
         struct session *other;
 
         TAILQ_FOREACH(other, &session->server->sessions, entry)
-                if (job_replay_is_of(other, job) && job_replay_is_under_way(&other->feed->replay)) {
+                if (ctl_replay_is_of(other, job) && ctl_replay_is_under_way(&other->feed->replay)) {
                         pipeline_end_replay(session->server->options.pipeline, other->feed); /* for all of them */
                         return;
                 }
@@ -127,7 +127,7 @@ static void job_replay_end(struct session *session, struct job *job) {
 
 static uint32_t n_taken(const struct feed *feed) {
         const struct replay *replay = &feed->replay;
-        uint32_t state = job_replay_state_of(replay), n_planned = job_replay_get(&replay->n_planned);
+        uint32_t state = ctl_replay_state_of(replay), n_planned = ctl_replay_get(&replay->n_planned);
         uint64_t first = atomic_load_explicit(&replay->first_sequence, memory_order_relaxed);
         uint64_t n = dlp_ring_taken(feed->ring->control, feed->ring->page);
 
@@ -136,7 +136,7 @@ static uint32_t n_taken(const struct feed *feed) {
         return n - first < n_planned ? (uint32_t)(n - first) : n_planned;
 }
 
-static uint32_t job_replay_smaller(uint32_t a, uint32_t b) {
+static uint32_t ctl_replay_smaller(uint32_t a, uint32_t b) {
         return a < b ? a : b;
 }
 
@@ -150,18 +150,18 @@ bool replay_tell(struct server *server, const struct job *job, Dlp__ReplayReply 
                 const struct replay *replay;
                 uint32_t n;
 
-                if (!job_replay_is_of(other, job))
+                if (!ctl_replay_is_of(other, job))
                         continue;
                 replay = &other->feed->replay;
                 n = n_taken(other->feed);
-                state = job_replay_smaller(state, job_replay_state_of(replay));
-                if (job_replay_get(&replay->n_asked) == 0 && job_replay_get(&replay->end) != REPLAY_WHOLE)
-                        end = job_replay_get(&replay->end);
-                reply->n_kept = is_first ? job_replay_get(&replay->n_kept)
-                                         : job_replay_smaller(reply->n_kept, job_replay_get(&replay->n_kept));
-                reply->n_total = is_first ? job_replay_get(&replay->n_total)
-                                          : job_replay_smaller(reply->n_total, job_replay_get(&replay->n_total));
-                reply->n_least = is_first ? n : job_replay_smaller(reply->n_least, n);
+                state = ctl_replay_smaller(state, ctl_replay_state_of(replay));
+                if (ctl_replay_get(&replay->n_asked) == 0 && ctl_replay_get(&replay->end) != REPLAY_WHOLE)
+                        end = ctl_replay_get(&replay->end);
+                reply->n_kept = is_first ? ctl_replay_get(&replay->n_kept)
+                                         : ctl_replay_smaller(reply->n_kept, ctl_replay_get(&replay->n_kept));
+                reply->n_total = is_first ? ctl_replay_get(&replay->n_total)
+                                          : ctl_replay_smaller(reply->n_total, ctl_replay_get(&replay->n_total));
+                reply->n_least = is_first ? n : ctl_replay_smaller(reply->n_least, n);
                 reply->n_most = n > reply->n_most ? n : reply->n_most;
                 is_first = false;
         }
@@ -183,13 +183,13 @@ void handle_replay(struct session *session, const Dlp__Request *request) {
 
         r = find_job(session, wish->job, &job, &why);
         if (r == 0 && wish->n_batches > 0)
-                r = job_replay_begin(session, job, wish->n_batches, &why);
+                r = ctl_replay_begin(session, job, wish->n_batches, &why);
         if (r < 0) {
                 session_refuse(session, request->id, r, why.text);
                 return;
         }
         if (wish->end)
-                job_replay_end(session, job);
+                ctl_replay_end(session, job);
         replay_tell(session->server, job, &replay);
         reply.id = request->id;
         reply.body_case = DLP__REPLY__BODY_REPLAY;

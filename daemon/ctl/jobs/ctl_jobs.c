@@ -4,7 +4,7 @@
 
 #include "daemon/ctl/ctl_progress.h"
 #include "daemon/ctl/handlers.h"
-#include "daemon/ctl/jobs/job_replay.h"
+#include "daemon/ctl/jobs/ctl_replay.h"
 #include "daemon/ctl/number_values.h"
 #include "daemon/ctl/users/access.h"
 #include "proto/ring.h"
