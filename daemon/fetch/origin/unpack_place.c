@@ -12,7 +12,7 @@
 #define ZEROS_BYTES 65536u
 
 int unpack_place_init(struct unpack_place *place, int root_fd, struct why *why) {
-        *place = (struct unpack_place){ .paths = PATHS_OF(root_fd), .fd = -1 };
+        *place = (struct unpack_place){ .lookup = LOOKUP_OF(root_fd), .fd = -1 };
         /* A name for this thread: several archives may be unpacked into one folder at a time. */
         snprintf(place->unfinished, sizeof(place->unfinished), PLAN_UNFINISHED "unpack-%d-%d", (int)getpid(),
                  (int)gettid());
@@ -21,18 +21,18 @@ int unpack_place_init(struct unpack_place *place, int root_fd, struct why *why) 
 
 void unpack_place_fini(struct unpack_place *place) {
         if (place->fd >= 0)
-                unlinkat(place->paths.root_fd, place->unfinished, 0);
+                unlinkat(place->lookup.root_fd, place->unfinished, 0);
         closep(&place->fd);
-        paths_fini(&place->paths);
+        lookup_fini(&place->lookup);
         place->fd = -1;
         sha256_fini(&place->sha);
 }
 
 /* ---- folders ------------------------------------------------------------------------------------------------- */
 
-/* The folder that a path lies in, as paths_folder_of(). A link in its place may be the archive's. */
+/* The folder that a path lies in, as lookup_folder_of(). A link in its place may be the archive's. */
 static int parent_of(struct unpack_place *place, const char *path, const char **ret_name, struct why *why) {
-        int fd = paths_folder_of(&place->paths, path, true, ret_name);
+        int fd = lookup_folder_of(&place->lookup, path, true, ret_name);
 
         if (fd == -ELOOP || fd == -ENOTDIR)
                 return why_set(why, -EINVAL, "\"%s\" would lie behind a link or a file", path);
@@ -46,7 +46,7 @@ static int give_name(struct unpack_place *place, const char *path, struct why *w
 
         if (fd < 0)
                 return fd;
-        if (renameat(place->paths.root_fd, place->unfinished, fd, name) < 0)
+        if (renameat(place->lookup.root_fd, place->unfinished, fd, name) < 0)
                 return why_errno(why, -errno, "\"%s\" cannot be put in place", path);
         return 0;
 }
@@ -58,8 +58,8 @@ int unpack_place_begin(struct unpack_place *place, bool write, struct why *why) 
         sha256_restart(&place->sha);
         if (!write)
                 return 0;
-        unlinkat(place->paths.root_fd, place->unfinished, 0);
-        place->fd = openat(place->paths.root_fd, place->unfinished,
+        unlinkat(place->lookup.root_fd, place->unfinished, 0);
+        place->fd = openat(place->lookup.root_fd, place->unfinished,
                            O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
         return place->fd < 0 ? why_errno(why, -errno, "a file cannot be made") : 0;
 }
@@ -113,12 +113,12 @@ int unpack_place_end(struct unpack_place *place, const char *path, uint64_t n_by
 int unpack_place_link(struct unpack_place *place, const char *path, const char *target, struct why *why) {
         int r;
 
-        unlinkat(place->paths.root_fd, place->unfinished, 0);
-        if (symlinkat(target, place->paths.root_fd, place->unfinished) < 0)
+        unlinkat(place->lookup.root_fd, place->unfinished, 0);
+        if (symlinkat(target, place->lookup.root_fd, place->unfinished) < 0)
                 return why_errno(why, -errno, "the link \"%s\" cannot be made", path);
         r = give_name(place, path, why);
         if (r < 0)
-                unlinkat(place->paths.root_fd, place->unfinished, 0);
+                unlinkat(place->lookup.root_fd, place->unfinished, 0);
         return r;
 }
 
@@ -140,11 +140,11 @@ int unpack_place_hard_link(struct unpack_place *place, const char *path, const c
         r = sha256_file(&place->sha, fd, ret_n_bytes, ret_sha256);
         if (r < 0)
                 return why_errno(why, r, "\"%s\" cannot be read", target);
-        unlinkat(place->paths.root_fd, place->unfinished, 0);
-        if (linkat(parent, name, place->paths.root_fd, place->unfinished, 0) < 0)
+        unlinkat(place->lookup.root_fd, place->unfinished, 0);
+        if (linkat(parent, name, place->lookup.root_fd, place->unfinished, 0) < 0)
                 return why_errno(why, -errno, "the hard link \"%s\" cannot be made", path);
         r = give_name(place, path, why);
         /* If it was there from an earlier run, both names are one file and rename() leaves both alone. */
-        unlinkat(place->paths.root_fd, place->unfinished, 0);
+        unlinkat(place->lookup.root_fd, place->unfinished, 0);
         return r;
 }

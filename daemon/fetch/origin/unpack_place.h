@@ -7,11 +7,11 @@
 #include <sys/types.h>
 
 #include "daemon/store/plan/digest.h"
-#include "daemon/store/plan/paths.h"
+#include "daemon/store/plan/lookup.h"
 #include "proto/base/why.h"
 
 struct unpack_place {
-        struct paths paths; /* below the caller's folder */
+        struct lookup lookup; /* below the caller's folder */
         struct sha256 sha;
         char unfinished[64];
 

@@ -116,7 +116,7 @@ int check_large(struct checking *checking, uint64_t idx_file) {
         struct tree *tree = checking->tree;
         const struct plan_file *file = plan_file(tree->plan, idx_file);
         uint64_t first, n = chunks_of_file(tree->chunks, idx_file, &first), n_hashed = 0;
-        _cleanup_(closep) int fd = paths_open(roots_for(&checking->roots, file), file->path, O_RDONLY);
+        _cleanup_(closep) int fd = lookup_open(roots_for(&checking->roots, file), file->path, O_RDONLY);
         bool is_bad = false;
 
         if (fd >= 0) {

@@ -72,7 +72,7 @@ static int put_in_place(struct tree *tree, const struct plan_file *file, const c
         const char *name;
         int dir, r;
 
-        dir = paths_folder_of(roots_for(&tree->write_roots, file), file->path, true, &name);
+        dir = lookup_folder_of(roots_for(&tree->write_roots, file), file->path, true, &name);
         if (dir < 0)
                 return dir;
         if (renameat(AT_FDCWD, from_path, dir, name) == 0)
@@ -189,8 +189,8 @@ static int make_link(struct reuse *reuse, const struct plan_file *file, const st
         struct stat there;
         int from_dir, to_dir;
 
-        from_dir = paths_folder_of(roots_for(&reuse->old, file), file->path, false, &name);
-        to_dir = paths_folder_of(roots_for(&tree->write_roots, file), file->path, true, &name);
+        from_dir = lookup_folder_of(roots_for(&reuse->old, file), file->path, false, &name);
+        to_dir = lookup_folder_of(roots_for(&tree->write_roots, file), file->path, true, &name);
         if (from_dir < 0 || to_dir < 0)
                 return from_dir < 0 ? from_dir : to_dir;
         if (linkat(from_dir, name, to_dir, name, 0) == 0)
@@ -205,7 +205,7 @@ static int make_link(struct reuse *reuse, const struct plan_file *file, const st
 }
 
 static int copy_instead(struct reuse *reuse, const struct plan_file *file) {
-        _cleanup_(closep) int fd = paths_open(roots_for(&reuse->old, file), file->path, O_RDONLY);
+        _cleanup_(closep) int fd = lookup_open(roots_for(&reuse->old, file), file->path, O_RDONLY);
 
         return fd < 0 ? fd : copy_into_place(reuse->tree, fd, file);
 }
@@ -213,7 +213,7 @@ static int copy_instead(struct reuse *reuse, const struct plan_file *file) {
 /* 0: it is here. What goes wrong costs no more than fetching the file. */
 static int reuse_file(struct reuse *reuse, const struct plan_file *file) {
         struct stat old;
-        int r = paths_stat(roots_for(&reuse->old, file), file->path, &old);
+        int r = lookup_stat(roots_for(&reuse->old, file), file->path, &old);
 
         if (r < 0)
                 return r;
@@ -263,8 +263,8 @@ static int reuse_version(struct reuse *reuse, const char *version, struct why *w
         struct why text;
         int r;
 
-        reuse->old.version = PATHS_OF(root_fd);
-        reuse->old.spool = PATHS_OF(spool_fd);
+        reuse->old.version = LOOKUP_OF(root_fd);
+        reuse->old.spool = LOOKUP_OF(spool_fd);
         r = root_fd < 0 ? -ENOENT : manifest_each(tree, version, look_at_entry, reuse, &text);
         roots_fini(&reuse->old);
         if (r == -EBADMSG)

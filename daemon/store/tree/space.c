@@ -25,7 +25,7 @@ static uint64_t reserved(struct tree *tree, const struct plan_file *file, uint64
         struct stat status;
         uint64_t n_present = file->n_bytes - n_missing, n_taken;
 
-        if (paths_stat(roots_for(&tree->write_roots, file), file->path, &status) < 0 || !S_ISREG(status.st_mode))
+        if (lookup_stat(roots_for(&tree->write_roots, file), file->path, &status) < 0 || !S_ISREG(status.st_mode))
                 return 0;
         n_taken = (uint64_t)status.st_blocks * 512;
         n_taken = n_taken > n_present ? n_taken - n_present : 0;

@@ -28,16 +28,16 @@ bool tree_is_cancelled(const struct tree *tree) {
 }
 
 void roots_init(struct roots *roots, const struct tree *tree) {
-        roots->version = PATHS_OF(tree->root_fd);
-        roots->spool = PATHS_OF(tree->spool_fd);
+        roots->version = LOOKUP_OF(tree->root_fd);
+        roots->spool = LOOKUP_OF(tree->spool_fd);
 }
 
 void roots_fini(struct roots *roots) {
-        paths_fini(&roots->version);
-        paths_fini(&roots->spool);
+        lookup_fini(&roots->version);
+        lookup_fini(&roots->spool);
 }
 
-struct paths *roots_for(struct roots *roots, const struct plan_file *file) {
+struct lookup *roots_for(struct roots *roots, const struct plan_file *file) {
         return file->unpack ? &roots->spool : &roots->version;
 }
 
@@ -55,7 +55,7 @@ int tree_spool_open(const struct tree *tree, uint64_t idx_file, struct why *why)
         int fd;
 
         roots_init(&roots, tree);
-        fd = paths_open(roots_for(&roots, file), file->path, O_RDONLY);
+        fd = lookup_open(roots_for(&roots, file), file->path, O_RDONLY);
         roots_fini(&roots);
         return fd < 0 ? why_errno(why, fd, "%s", file->path) : fd;
 }
@@ -177,7 +177,7 @@ static void tree_look_at_file(struct tree *tree, uint64_t idx_file) {
         struct stat status = { 0 };
         struct why text;
         uint64_t first, n;
-        int r = paths_stat(roots_for(&tree->write_roots, file), file->path, &status);
+        int r = lookup_stat(roots_for(&tree->write_roots, file), file->path, &status);
 
         if (r == 0 && S_ISREG(status.st_mode) && (uint64_t)status.st_size == file->n_bytes) {
                 if (file->sha256)

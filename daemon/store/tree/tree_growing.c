@@ -95,7 +95,7 @@ static int tree_growing_make_file(struct tree *tree, const struct plan_file *fil
         const char *name;
         int dir, r;
 
-        dir = paths_folder_of(roots_for(&tree->write_roots, file), file->path, true, &name);
+        dir = lookup_folder_of(roots_for(&tree->write_roots, file), file->path, true, &name);
         if (dir < 0)
                 return dir;
         if (unlinkat(dir, name, 0) < 0 && errno != ENOENT)
@@ -123,7 +123,7 @@ static int tree_growing_open_file(struct tree *tree, uint64_t idx_file) {
                 is_known = !state_is_missing(&tree->state, i);
         if (!is_known)
                 return tree_growing_make_file(tree, file);
-        fd = paths_open(roots_for(&tree->write_roots, file), file->path, O_RDWR);
+        fd = lookup_open(roots_for(&tree->write_roots, file), file->path, O_RDWR);
         if (fd < 0)
                 return fd;
         if (fstat(fd, &status) < 0)

@@ -6,7 +6,7 @@
  *   space.c    is there room?                           tree_manifest.c  the text that is kept of a version
  *   publish.c  the last steps
  *
- * With headers of their own: state (missing, present, whole), journal, digest, paths (names, never through links),
+ * With headers of their own: state (missing, present, whole), journal, digest, lookup (names, never through links),
  * syncer (a thread), lock (one run at a time), sweep (old versions).
  *
  * What holds at every moment, also when the process is killed or the power fails between two instructions:
@@ -25,7 +25,7 @@
 
 #include "daemon/base/threads/queue.h"
 #include "daemon/store/plan/digest.h"
-#include "daemon/store/plan/paths.h"
+#include "daemon/store/plan/lookup.h"
 #include "daemon/store/tree/journal.h"
 #include "daemon/store/tree/syncer.h"
 #include "daemon/store/tree/tree.h"
@@ -33,7 +33,7 @@
 
 /* Where files are: in the version's folder, archives in the spool. A thread has its own. */
 struct roots {
-        struct paths version, spool;
+        struct lookup version, spool;
 };
 
 /* A large file that is not whole: SHA-256 of its beginning. */
@@ -90,7 +90,7 @@ void tree_forget_file(struct tree *tree, uint64_t idx_file);
 
 void roots_init(struct roots *roots, const struct tree *tree);
 void roots_fini(struct roots *roots);
-struct paths *roots_for(struct roots *roots, const struct plan_file *file);
+struct lookup *roots_for(struct roots *roots, const struct plan_file *file);
 
 /* ---- tree_growing.c: with the lock held -------------------------------------------------------------------------- */
 

@@ -27,7 +27,7 @@ static bool read_error_is_damage(int error) {
 }
 
 int read_file_bytes(struct roots *roots, const struct plan_file *file, enum read_from from, uint8_t *into) {
-        _cleanup_(closep) int fd = paths_open(roots_for(roots, file), file->path, O_RDONLY);
+        _cleanup_(closep) int fd = lookup_open(roots_for(roots, file), file->path, O_RDONLY);
         struct stat status;
 
         if (fd < 0)
@@ -78,7 +78,7 @@ static int tree_read_read_part(struct tree *tree, uint64_t idx_chunk, const stru
                 if (state_is_missing(&tree->state, idx_chunk))
                         return tree_read_damaged(tree, idx_chunk, file, why);
         }
-        fd = paths_open(roots_for(&tree->read_roots, file), file->path, O_RDONLY);
+        fd = lookup_open(roots_for(&tree->read_roots, file), file->path, O_RDONLY);
         r = fd < 0 ? fd : disk_read_at(fd, into, chunk->n_bytes, chunk->offset);
         if (r == 0 && !digest128_equal(digest128_of(into, chunk->n_bytes), state_digest(&tree->state, idx_chunk)))
                 r = -EBADMSG;

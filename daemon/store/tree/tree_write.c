@@ -35,7 +35,7 @@ int part_begin(struct tree *tree) {
 
 int part_put_in_place(struct tree *tree, const struct plan_file *file) {
         const char *name;
-        int dir = paths_folder_of(roots_for(&tree->write_roots, file), file->path, true, &name);
+        int dir = lookup_folder_of(roots_for(&tree->write_roots, file), file->path, true, &name);
 
         if (dir < 0)
                 return dir;
@@ -66,11 +66,11 @@ static int replace_file(struct tree *tree, const struct plan_file *file, const u
 }
 
 static int tree_write_make_file(struct tree *tree, const struct plan_file *file, const uint8_t *bytes) {
-        struct paths *paths = roots_for(&tree->write_roots, file);
+        struct lookup *lookup = roots_for(&tree->write_roots, file);
         const char *name;
         int dir, fd, r;
 
-        dir = paths_folder_of(paths, file->path, true, &name);
+        dir = lookup_folder_of(lookup, file->path, true, &name);
         if (dir < 0)
                 return dir;
         fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
@@ -86,7 +86,7 @@ static int tree_write_write_file(struct tree *tree, const struct plan_file *file
         int r = tree_write_make_file(tree, file, bytes);
 
         if (r == -ENOENT) { /* the folder that was kept open has been removed meanwhile */
-                paths_fini(roots_for(&tree->write_roots, file));
+                lookup_fini(roots_for(&tree->write_roots, file));
                 r = tree_write_make_file(tree, file, bytes);
         }
         return r == -EEXIST ? replace_file(tree, file, bytes) : r;

@@ -1,4 +1,4 @@
-#include "daemon/store/plan/paths.h"
+#include "daemon/store/plan/lookup.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -8,13 +8,13 @@
 
 #include "proto/base/cleanup.h"
 
-void paths_fini(struct paths *paths) {
-        closep(&paths->dir_fd);
-        paths->dir_fd = -1;
+void lookup_fini(struct lookup *lookup) {
+        closep(&lookup->dir_fd);
+        lookup->dir_fd = -1;
 }
 
 /* Opens one part of a path. */
-static int paths_step(int fd, const char *name, bool make) {
+static int lookup_step(int fd, const char *name, bool make) {
         int next = openat(fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
         if (next >= 0 || errno != ENOENT || !make)
@@ -25,13 +25,13 @@ static int paths_step(int fd, const char *name, bool make) {
         return next < 0 ? -errno : next;
 }
 
-static int paths_walk(int root_fd, const char *dir, bool make) {
+static int lookup_walk(int root_fd, const char *dir, bool make) {
         _cleanup_(closep) int fd = -1;
         char parts[PATH_MAX], *rest = parts, *part;
 
         strcpy(parts, dir);
         while ((part = strsep(&rest, "/"))) {
-                int next = paths_step(fd < 0 ? root_fd : fd, part, make);
+                int next = lookup_step(fd < 0 ? root_fd : fd, part, make);
 
                 if (next < 0)
                         return next;
@@ -41,7 +41,7 @@ static int paths_walk(int root_fd, const char *dir, bool make) {
         return take_fd(&fd);
 }
 
-int paths_folder_of(struct paths *paths, const char *path, bool make, const char **ret_name) {
+int lookup_folder_of(struct lookup *lookup, const char *path, bool make, const char **ret_name) {
         const char *slash = strrchr(path, '/');
         size_t n = slash ? (size_t)(slash - path) : 0;
         char dir[PATH_MAX];
@@ -50,27 +50,27 @@ int paths_folder_of(struct paths *paths, const char *path, bool make, const char
         assert(n < sizeof(dir)); /* plan_path_check() */
         *ret_name = slash ? slash + 1 : path;
         if (n == 0)
-                return paths->root_fd;
-        if (paths->dir_fd >= 0 && strncmp(paths->dir, path, n) == 0 && paths->dir[n] == '\0')
-                return paths->dir_fd;
+                return lookup->root_fd;
+        if (lookup->dir_fd >= 0 && strncmp(lookup->dir, path, n) == 0 && lookup->dir[n] == '\0')
+                return lookup->dir_fd;
         memcpy(dir, path, n);
         dir[n] = '\0';
-        fd = paths_walk(paths->root_fd, dir, make);
+        fd = lookup_walk(lookup->root_fd, dir, make);
         if (fd < 0)
                 return fd;
-        paths_fini(paths);
-        paths->dir_fd = fd;
-        memcpy(paths->dir, dir, n + 1);
+        lookup_fini(lookup);
+        lookup->dir_fd = fd;
+        memcpy(lookup->dir, dir, n + 1);
         return fd;
 }
 
-int paths_open(struct paths *paths, const char *path, int flags) {
+int lookup_open(struct lookup *lookup, const char *path, int flags) {
         _cleanup_(closep) int fd = -1;
         struct stat status;
         const char *name;
         int dir;
 
-        dir = paths_folder_of(paths, path, false, &name);
+        dir = lookup_folder_of(lookup, path, false, &name);
         if (dir < 0)
                 return dir;
         fd = openat(dir, name, flags | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
@@ -79,9 +79,9 @@ int paths_open(struct paths *paths, const char *path, int flags) {
         return S_ISREG(status.st_mode) ? take_fd(&fd) : -EBADMSG;
 }
 
-int paths_stat(struct paths *paths, const char *path, struct stat *ret_status) {
+int lookup_stat(struct lookup *lookup, const char *path, struct stat *ret_status) {
         const char *name;
-        int dir = paths_folder_of(paths, path, false, &name);
+        int dir = lookup_folder_of(lookup, path, false, &name);
 
         if (dir < 0)
                 return dir;
