@@ -11,7 +11,7 @@ from .._batches import convert as _convert
 from .._errors import DeviceNotFound
 from .array import DeviceArray
 from .memory import Memory
-from .source import DeviceSource
+from .device_source import DeviceSource
 
 
 class JaxMemory(Memory):

@@ -10,7 +10,7 @@ from .._batches.form import Form
 from .array import DeviceArray
 
 if TYPE_CHECKING:
-    from .source import DeviceSource
+    from .device_source import DeviceSource
 
 N_BATCHES = 4  # that a loop may hold, with memory on the device for each
 

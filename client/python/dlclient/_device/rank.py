@@ -14,7 +14,7 @@ from .._lease import Handle, Lease, deliver, held_by, sweep
 from .._rank import Rank
 from .device import Device, close_left
 from .library import CudaBatch, device_error_of
-from .source import DeviceSource
+from .device_source import DeviceSource
 
 
 class DeviceLease(Lease):

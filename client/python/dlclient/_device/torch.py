@@ -10,7 +10,7 @@ from .._batches import convert as _convert
 from .._errors import DeviceMemoryFull, DeviceNotFound, ForkedLoader, FrameworkMissing, OptionError
 from .buffers import Buffers
 from .memory import Memory
-from .source import DeviceSource
+from .device_source import DeviceSource
 
 # dlc_dtype -> torch's name, in the order of _lease.TYPES
 NAMES = ("uint8", "uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64", "bool", "int8", "int16",
