@@ -98,8 +98,8 @@ struct feed {
         bool is_ended;                   /* nothing more to plan */
 
         struct replay replay;
-        struct isolated *isolated; /* what cells get of it; NULL: its fields are decoded by workers */
-        struct desk *desk;         /* for functions of the trainer's; NULL: it has none */
+        struct isolated_feed *isolated; /* what cells get of it; NULL: its fields are decoded by workers */
+        struct desk *desk;              /* for functions of the trainer's; NULL: it has none */
 
         struct batch batches[DLP_SLOTS_MAX]; /* by slot */
 };

@@ -128,7 +128,7 @@ static int isolate(struct feed *feed, const struct feed_options *options, const 
         if (!memory->isolation)
                 return 0;
         feed->large.isolation = memory->isolation;
-        return isolated_new(memory->isolation, feed->ring, options->programs, &feed->isolated, why);
+        return isolated_feed_new(memory->isolation, feed->ring, options->programs, &feed->isolated, why);
 }
 
 static bool feed_is_packed(const struct feed *feed) {
@@ -448,7 +448,7 @@ int feed_new(const struct feed_options *options, const struct feed_memory *memor
                         r = why_errno(why, -ENOMEM, "stream");
                 }
                 if (r < 0) {
-                        isolated_free(feed->isolated);
+                        isolated_feed_free(feed->isolated);
                         ring_free(feed->ring);
                 }
         }
@@ -490,7 +490,7 @@ void feed_free(struct feed *feed) {
                 order_table_put(feed->next_order);
         large_buffers_trim(&feed->large);
         budget_release(feed->budget, feed->large_budget.limit_bytes);
-        isolated_free(feed->isolated);
+        isolated_feed_free(feed->isolated);
         ring_free(feed->ring);
         programs_free(feed->programs);
         dataset_leave(feed->dataset->dataset);

@@ -100,7 +100,7 @@ static uint64_t isolation_aligned(uint64_t n_bytes) {
         return (n_bytes + 63) / 64 * 64;
 }
 
-static int share_program(struct isolated *isolated, uint32_t idx, const struct programs *programs) {
+static int share_program(struct isolated_feed *isolated, uint32_t idx, const struct programs *programs) {
         const struct program *program = programs_part(programs, idx);
         const struct source *source = programs_source(programs, idx);
         _cleanup_(freep) struct plugged *plugged = calloc(1, sizeof(*plugged));
@@ -127,7 +127,7 @@ static int share_program(struct isolated *isolated, uint32_t idx, const struct p
 }
 
 /* A description of its own, so that the ring counts as held until the last cell has unmapped it (ring/lent.h). */
-static int share_slots(struct isolated *isolated, const struct ring *ring, struct why *why) {
+static int share_slots(struct isolated_feed *isolated, const struct ring *ring, struct why *why) {
         int fd = lent_open(ring->payload_segment.fd, O_RDWR, why);
 
         if (fd < 0)
@@ -148,9 +148,9 @@ static bool isolation_is_for_cells(const struct programs *programs) {
         return false;
 }
 
-int isolated_new(struct isolation *isolation, const struct ring *ring, const struct programs *programs,
-                 struct isolated **ret_isolated, struct why *why) {
-        struct isolated *isolated;
+int isolated_feed_new(struct isolation *isolation, const struct ring *ring, const struct programs *programs,
+                      struct isolated_feed **ret_isolated, struct why *why) {
+        struct isolated_feed *isolated;
         uint32_t n = programs_n_parts(programs);
         int r;
 
@@ -168,14 +168,14 @@ int isolated_new(struct isolation *isolation, const struct ring *ring, const str
                         why_errno(why, r, "isolation: a pipeline for decoders");
         }
         if (r < 0) {
-                isolated_free(isolated);
+                isolated_feed_free(isolated);
                 return r;
         }
         *ret_isolated = isolated;
         return 0;
 }
 
-void isolated_free(struct isolated *isolated) {
+void isolated_feed_free(struct isolated_feed *isolated) {
         if (!isolated)
                 return;
         cells_unshare(isolated->isolation->cells, &isolated->slots);

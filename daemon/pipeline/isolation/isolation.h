@@ -43,7 +43,7 @@ int isolation_start(struct isolation *isolation, const struct render_setup *setu
 /* ---- a feed ---------------------------------------------------------------------------------------------------- */
 
 /* What the cells of a feed's user get of it. */
-struct isolated {
+struct isolated_feed {
         struct isolation *isolation;
         const uint8_t *slots_base; /* where the daemon has `slots` */
         struct cell_memory slots;
@@ -52,8 +52,8 @@ struct isolated {
 };
 
 /* NULL, and 0, if nothing of these programs is for cells. The ring and the programs outlive it. -ENOMEM, -EMFILE. */
-int isolated_new(struct isolation *isolation, const struct ring *ring, const struct programs *programs,
-                 struct isolated **ret_isolated, struct why *why);
+int isolated_feed_new(struct isolation *isolation, const struct ring *ring, const struct programs *programs,
+                      struct isolated_feed **ret_isolated, struct why *why);
 
 /* No order for it is under way. Takes NULL. */
-void isolated_free(struct isolated *isolated);
+void isolated_feed_free(struct isolated_feed *isolated);

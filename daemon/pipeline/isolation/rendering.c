@@ -113,7 +113,7 @@ static void begin_packet(struct rendering *rendering) {
 
 /* The next order of the packet. */
 static void begin_order(struct rendering *rendering, struct task *task, uint64_t allowed_bytes) {
-        const struct isolated *isolated = task->batch->feed->isolated;
+        const struct isolated_feed *isolated = task->batch->feed->isolated;
         const struct source *source = dataset_source(task->batch->feed->dataset->dataset);
         uint32_t part = source->n_parts > 0 ? source_part_of(source, task->sample.candidate) : 0;
         struct render_order *order = &rendering->orders[rendering->n_orders];
@@ -160,7 +160,7 @@ static int rendering_add_field(struct rendering *rendering, uint32_t idx_field, 
 }
 
 static struct cell_place place_in_slots(const struct rendering *rendering, const uint8_t *out, uint64_t n_bytes) {
-        const struct isolated *isolated = rendering->task->batch->feed->isolated;
+        const struct isolated_feed *isolated = rendering->task->batch->feed->isolated;
 
         return (struct cell_place){ isolated->slots.number, (uint64_t)(out - isolated->slots_base), n_bytes };
 }
@@ -204,7 +204,7 @@ static void lend_all(const struct rendering *rendering, struct cell *cell) {
         cell_lend(cell, &rendering->user_cell->tray.memory);
         for (uint32_t k = 0; k < rendering->n_orders; k++) {
                 const struct task *task = rendering->tasks[k];
-                const struct isolated *isolated = task->batch->feed->isolated;
+                const struct isolated_feed *isolated = task->batch->feed->isolated;
 
                 cell_lend(cell, &isolated->slots);
                 for (uint32_t i = 0; i < isolated->n_programs; i++)
