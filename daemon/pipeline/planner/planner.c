@@ -101,7 +101,7 @@ enum sample_state planner_substitute(struct planner *planner, struct task *task)
         if (order_table_at(task->batch->order, task->sample.position + task->sample.n_tries, &task->sample.candidate) ==
             0)
                 return SAMPLE_LOCATE;
-        STAILQ_INSERT_TAIL(&planner->retries, task, entry);
+        STAILQ_INSERT_TAIL(&planner->substitutes, task, entry);
         return SAMPLE_ELSEWHERE;
 }
 

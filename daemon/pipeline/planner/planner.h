@@ -41,15 +41,15 @@ struct planner {
         int wake_fd;             /* eventfd: written by planner_wake(), edge-triggered, never read */
         struct tasks free_tasks; /* planner */
         struct shares shares;    /* planner: of the tasks */
-        uint32_t n_wake_for;  /* planner: how many returned tasks are worth a wake-up for a job that lacks them; 0: none
-                                 lacks any */
-        uint64_t looked_ns;   /* planner: when stuck reads were last looked for */
-        uint64_t making_ns;   /* planner: how long making a batch takes, smoothed over all feeds */
-        struct feeds feeds;   /* planner */
-        struct tasks retries; /* planner: waiting for a place in the order that is not final yet */
-        uint64_t n_replays;   /* planner: places that were chosen for batches that are served again */
-        uint32_t n_parked;    /* planner: samples of all feeds that wait for their dataset */
-        struct tasks resting; /* planner: until task->not_before_ns; the first one is due first */
+        uint32_t n_wake_for; /* planner: how many returned tasks are worth a wake-up for a job that lacks them; 0: none
+                                lacks any */
+        uint64_t looked_ns;  /* planner: when stuck reads were last looked for */
+        uint64_t making_ns;  /* planner: how long making a batch takes, smoothed over all feeds */
+        struct feeds feeds;  /* planner */
+        struct tasks substitutes; /* planner: waiting for a place in the order that is not final yet */
+        uint64_t n_replays;       /* planner: places that were chosen for batches that are served again */
+        uint32_t n_parked;        /* planner: samples of all feeds that wait for their dataset */
+        struct tasks resting;     /* planner: until task->not_before_ns; the first one is due first */
 
         _Alignas(64) pthread_mutex_t lock; /* guards what follows; a leaf */
         struct feeds commands;

@@ -205,7 +205,7 @@ static int planner_patience(const struct planner *planner) {
 static void planner_go_on_waiting(struct planner *planner) {
         struct feed *feed;
 
-        planner_go_on(planner, &planner->retries);
+        planner_go_on(planner, &planner->substitutes);
         planner_go_on(planner, &planner->resting);
         TAILQ_FOREACH(feed, &planner->feeds, entry) {
                 if (feed->stopped_by == DLP_WAIT_ORDER || feed->stopped_by == DLP_WAIT_SAMPLES)
@@ -284,7 +284,7 @@ int planner_start(struct planner *planner, const struct planner_options *options
         planner->making_ns = MAKING_GUESS_NS;
         shares_init(&planner->shares, options->n_depth, options->n_tasks);
         STAILQ_INIT(&planner->free_tasks);
-        STAILQ_INIT(&planner->retries);
+        STAILQ_INIT(&planner->substitutes);
         STAILQ_INIT(&planner->resting);
         STAILQ_INIT(&planner->returned);
         STAILQ_INIT(&planner->again);
