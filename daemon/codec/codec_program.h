@@ -35,10 +35,10 @@ void program_free(struct program *program);
  * program. */
 const char *program_text(const struct program *program);
 
-/* The function of the trainer's that is applied to the field after all steps (codec/steps/own_step.h); NULL: none.
+/* The function of the trainer's that is applied to the field after all steps (codec/steps/python_step.h); NULL: none.
  * Belongs to the program. */
-struct own_step;
-const struct own_step *program_own(const struct program *program, uint32_t idx);
+struct python_step;
+const struct python_step *program_python(const struct program *program, uint32_t idx);
 
 /* The steps that make the field of what the function delivers (codec/steps/steps_after.h); NULL: none. Belong to the
  * program.

@@ -46,7 +46,7 @@ static bool has_several_reads(const struct feed_options *options) {
  */
 static bool has_functions(const struct program *program) {
         for (uint32_t i = 0; i < program_n_fields(program); i++)
-                if (program_own(program, i))
+                if (program_python(program, i))
                         return true;
         return false;
 }

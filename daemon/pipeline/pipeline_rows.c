@@ -294,18 +294,18 @@ enum sample_state rows_copy(struct worker *worker, struct task *task) {
 
 /* If it is not served as a whole, its first samples are, and the task is with the next one, which has the outcome. */
 enum sample_state rows_function(struct worker *worker, struct task *task) {
-        enum own_state state = task->own.state;
+        enum function_state state = task->function.state;
         struct trouble *trouble;
-        uint32_t n = state == OWN_DONE ? task->n_rows : task->own.n_done;
+        uint32_t n = state == FUNCTION_DONE ? task->n_rows : task->function.n_done;
 
         rows_served(worker, task, n);
         if (n == task->n_rows) {
-                task->own.state = OWN_NONE;
+                task->function.state = FUNCTION_NONE;
                 return SAMPLE_END;
         }
         trouble = TAKE_PTR(task->trouble);
         end_some(worker, task, n);
-        task->own.state = state;
+        task->function.state = state;
         task->trouble = trouble;
         return function_result_take(worker, task);
 }

@@ -10,8 +10,8 @@ void task_begin(struct task *task, struct batch *batch, uint32_t idx_sample, con
                 task->batch = batch;
         task->idx_sample = idx_sample;
         task->sample = *sample;
-        task->own.state = OWN_NONE;
-        task->own.n_tries = 0;
+        task->function.state = FUNCTION_NONE;
+        task->function.n_tries = 0;
         task->gave_way = false;
         task->idx_read = 0;
         task->is_head = false;
@@ -35,7 +35,7 @@ void task_go_to_row(struct task *task, uint32_t idx_row) {
         task->program = programs_with(task->batch->feed->programs, sample.candidate);
         task->idx_row = idx_row;
         task->is_copied = false;
-        task->own.n_tries = task->own.idx_blamed == idx_row;
+        task->function.n_tries = task->function.idx_blamed == idx_row;
 }
 
 bool task_next_row(struct task *task) {

@@ -78,16 +78,16 @@ static inline struct batch_sample task_row_sample(const struct task_row *row) {
 }
 
 /* What has become of a sample that was laid on its feed's desk (pipeline/desk/desk.h). */
-enum own_state {
-        OWN_NONE,   /* it has not been there */
-        OWN_DONE,   /* the trainer's functions have been applied; or its rank has left */
-        OWN_FAILED, /* one of them failed, */
-        OWN_AGAIN,  /* a process ended over it: it may be half changed, and is made again */
-        OWN_ENDED,  /* or the job ends: desk_why() */
+enum function_state {
+        FUNCTION_NONE,   /* it has not been there */
+        FUNCTION_DONE,   /* the trainer's functions have been applied; or its rank has left */
+        FUNCTION_FAILED, /* one of them failed, */
+        FUNCTION_AGAIN,  /* a process ended over it: it may be half changed, and is made again */
+        FUNCTION_ENDED,  /* or the job ends: desk_why() */
 };
 
-struct own {
-        enum own_state state;
+struct task_function {
+        enum function_state state;
         uint32_t n_tries;    /* processes that have ended over the candidate */
         uint32_t n_done;     /* of a run: its samples before the one that `state` is about, unless that is about all */
         uint32_t idx_blamed; /* of a run: the sample over which a process has ended; UINT32_MAX: none */
@@ -132,7 +132,7 @@ struct task {
                             /* for memory in between */
         struct picture_size sizes[DLP_TENSORS_MAX]; /* worker: of the pictures that are served, as they are stored */
         struct codec_kept kept;                     /* worker: boxes of the candidate */
-        struct own own;                             /* whoever has the task */
+        struct task_function function;              /* whoever has the task */
         int64_t inputs[DLP_TENSORS_MAX]
                       [FIELD_DIMS_MAX]; /* worker: shapes of what functions are given, where it varies */
         int64_t results[DLP_TENSORS_MAX]

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "daemon/augment/recipe.h"
-#include "daemon/codec/steps/own_step.h"
+#include "daemon/codec/steps/python_step.h"
 #include "daemon/codec/steps/sound_steps.h"
 #include "daemon/codec/steps/views_step.h"
 #include "daemon/sound/sound_recipe.h"
@@ -172,9 +172,9 @@ static void read_views(const char *text) {
 static char *print_function(const char *text) {
         _cleanup_(grammar_freep) struct grammar *grammar = NULL;
         static const char *const FIELDS[] = { "x" };
-        static struct own_call call;
+        static struct python_call call;
         struct grammar_steps steps;
-        struct own_step step, *const first = &step;
+        struct python_step step, *const first = &step;
         char *printed = NULL;
         size_t size;
         FILE *stream;
@@ -183,13 +183,13 @@ static char *print_function(const char *text) {
         if (grammar_new("pipeline", text, &grammar, NULL) < 0 ||
             grammar_steps(grammar, grammar_all(grammar), &steps) < 0)
                 abort();
-        if (own_step_read(grammar, steps, &call, &n, NULL) < 0 || !call.function[0] ||
-            own_step_bind(&call, FIELDS, 1, &step, NULL) < 0)
+        if (python_step_read(grammar, steps, &call, &n, NULL) < 0 || !call.function[0] ||
+            python_step_bind(&call, FIELDS, 1, &step, NULL) < 0)
                 return NULL;
         stream = open_memstream(&printed, &size);
         if (n + 1 + call.after.n != steps.n || !stream)
                 abort();
-        own_step_print((const struct own_step *const *)&first, 1, stream);
+        python_step_print((const struct python_step *const *)&first, 1, stream);
         fclose(stream);
         return printed;
 }

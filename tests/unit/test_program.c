@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "daemon/codec/codec_program.h"
-#include "daemon/codec/steps/own_step.h"
+#include "daemon/codec/steps/python_step.h"
 #include "tests/support/suite.h"
 
 #define ARRAY_LENGTH(array) (sizeof(array) / sizeof((array)[0]))
@@ -469,16 +469,16 @@ START_TEST(a_function_gets_all_fields_of_its_part_in_one_call) {
                 ck_assert_str_eq(again, text);
                 ck_assert_int_eq(program_parse(text, rows[i].source, NULL, &program, &why), 0);
                 for (uint32_t k = 0; k < program_n_fields(program); k++) {
-                        const struct own_step *own = program_own(program, k);
+                        const struct python_step *python = program_python(program, k);
                         struct field_form form;
 
-                        ck_assert_str_eq(own->function, "f");
+                        ck_assert_str_eq(python->function, "f");
                         n_parameters += (size_t)snprintf(parameters + n_parameters, sizeof(parameters) - n_parameters,
                                                          "%s%s",
-                                                         own->goes_on ? "+"
-                                                         : k > 0      ? " "
-                                                                      : "",
-                                                         own->parameter);
+                                                         python->goes_on ? "+"
+                                                         : k > 0         ? " "
+                                                                         : "",
+                                                         python->parameter);
                         ck_assert_int_eq(program_form(program, k, &terms, &form, &why), 0);
                         n_forms += (size_t)snprintf(forms + n_forms, sizeof(forms) - n_forms, "%s%s", k > 0 ? " " : "",
                                                     dlp_dtype_name(form.dtype));
@@ -675,7 +675,7 @@ START_TEST(a_function_may_get_whole_batches_and_then_only_mixing_follows) {
                 ck_assert_str_eq(text, rows[i].normal);
                 ck_assert_int_eq(program_parse(text, &PICTURES, NULL, &program, &why), 0);
                 ck_assert_str_eq(program_text(program), text);
-                ck_assert_int_eq(program_own(program, 0)->is_whole, rows[i].is_whole);
+                ck_assert_int_eq(program_python(program, 0)->is_whole, rows[i].is_whole);
                 ck_assert_int_eq(program_form(program, 0, &terms, &form, &why), 0);
                 ck_assert_int_eq(form.is_whole, rows[i].is_whole);
                 ck_assert_uint_eq(form.input.n_bytes, rows[i].input_bytes);

@@ -10,8 +10,8 @@ static bool is_collated(const struct program *program, uint32_t idx, const struc
                         bool has_pictures) {
         if (collation_mixes(collation))
                 return true;
-        if (program_own(program, idx))
-                return own_step_varies(&program->owns[idx]) || collation_is_stack(collation);
+        if (program_python(program, idx))
+                return python_step_varies(&program->pythons[idx]) || collation_is_stack(collation);
         return !has_pictures || codec_is_picture(program->codecs[idx]) || codec_is_mask(program->codecs[idx]);
 }
 
@@ -33,7 +33,7 @@ int settle_packing(struct program *program, struct why *why) {
         struct collation *first = NULL;
         uint32_t idx_whole = 0;
 
-        while (idx_whole < program->n_fields && !program->owns[idx_whole].is_whole)
+        while (idx_whole < program->n_fields && !program->pythons[idx_whole].is_whole)
                 idx_whole++;
         for (uint32_t i = 0; i < program->n_fields; i++) {
                 struct collation *collation = &program->collations[i];
@@ -45,7 +45,7 @@ int settle_packing(struct program *program, struct why *why) {
                                        "pipeline, column %zu: the samples of a packed batch lie in rows, several in "
                                        "each, and python(%s, batch=true) gets one row for each sample: let it get "
                                        "single samples, without batch=true",
-                                       collation->column, program->owns[idx_whole].function);
+                                       collation->column, program->pythons[idx_whole].function);
                 for (uint32_t k = 0; k < program->n_fields; k++)
                         if (program->plugged[k])
                                 return why_set(why, -EINVAL,

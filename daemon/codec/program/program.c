@@ -29,8 +29,8 @@ const char *program_text(const struct program *program) {
         return program->text;
 }
 
-const struct own_step *program_own(const struct program *program, uint32_t idx) {
-        return program->owns[idx].function[0] ? &program->owns[idx] : NULL;
+const struct python_step *program_python(const struct program *program, uint32_t idx) {
+        return program->pythons[idx].function[0] ? &program->pythons[idx] : NULL;
 }
 
 const struct steps_after *program_after(const struct program *program, uint32_t idx) {
@@ -52,7 +52,7 @@ uint32_t program_uses(const struct program *program, uint32_t idx,
 
 /* Does nothing come after the steps of the codec that needs their result here? */
 static bool is_last_to_change(const struct program *program, uint32_t idx) {
-        return collation_is_stack(&program->collations[idx]) && !program_own(program, idx) && !program->plugged[idx];
+        return collation_is_stack(&program->collations[idx]) && !program_python(program, idx) && !program->plugged[idx];
 }
 
 bool program_can_leave_form(const struct program *program, uint32_t idx) {
@@ -100,8 +100,8 @@ int program_form(const struct program *program, uint32_t idx, const struct codec
                  struct field_form *ret_form, struct why *why) {
         int r = codec_form(program->codecs[idx], terms, ret_form, why);
 
-        if (r == 0 && program_own(program, idx))
-                r = own_step_apply(program_own(program, idx), ret_form, why);
+        if (r == 0 && program_python(program, idx))
+                r = python_step_apply(program_python(program, idx), ret_form, why);
         if (r == 0 && program->afters[idx])
                 r = steps_after_form(program->afters[idx], ret_form, why);
         if (r == 0 && program->plugged[idx])

@@ -13,7 +13,7 @@
 
 #include "daemon/codec/codec_program.h"
 #include "daemon/codec/plugged/plugin_collation.h"
-#include "daemon/codec/steps/own_step.h"
+#include "daemon/codec/steps/python_step.h"
 #include "daemon/codec/steps/steps_after.h"
 #include "daemon/codec/steps/views_step.h"
 #include "daemon/collate/collation.h"
@@ -22,7 +22,7 @@ struct program {
         uint32_t n_fields;
         struct codec *codecs[DLP_TENSORS_MAX];
         struct collation collations[DLP_TENSORS_MAX];      /* of each field */
-        struct own_step owns[DLP_TENSORS_MAX];             /* likewise, if a function gets it */
+        struct python_step pythons[DLP_TENSORS_MAX];       /* likewise, if a function gets it */
         struct steps_after *afters[DLP_TENSORS_MAX];       /* steps after the function; NULL: none */
         struct views views[DLP_TENSORS_MAX];               /* of each field's part */
         struct plugin_collation *plugged[DLP_TENSORS_MAX]; /* a plug-in makes its batch; NULL: none does */
@@ -39,7 +39,7 @@ struct program {
 struct part {
         const struct grammar_part *written; /* NULL: the text names no field */
         struct codec_steps steps;           /* those before the function, the collation and the views */
-        struct own_call own;
+        struct python_call python;
         struct collation collation;
         struct plugin_step_text plugged; /* a collation of a plug-in; without a plug-in: none */
         struct views views;
@@ -76,7 +76,8 @@ int bind_plugged(struct program *program, const struct source *source, uint32_t 
 
 /* The function of the part, if it has one, gets the fields from `begin` on: a view of the part, whose first one begins
  * at `first`. */
-int bind_own(struct program *program, uint32_t first, uint32_t begin, const struct own_call *own, struct why *why);
+int bind_python(struct program *program, uint32_t first, uint32_t begin, const struct python_call *python,
+                struct why *why);
 
 /* Does the collation fit what the function of the part from `begin` on delivers, if it has one? */
 int check_collated(const struct program *program, uint32_t begin, const struct collation *collation, struct why *why);
@@ -85,7 +86,7 @@ int check_collated(const struct program *program, uint32_t begin, const struct c
 int check_plugged(const struct program *program, uint32_t begin, struct why *why);
 
 /* The pictures among them get the steps after it. */
-int bind_after(struct program *program, uint32_t begin, const struct own_call *own, struct why *why);
+int bind_after(struct program *program, uint32_t begin, const struct python_call *python, struct why *why);
 
 /* A picture is cut only if it is known where its rows are. */
 int check_cut(const struct program *program, uint32_t idx, const struct field_form *form, struct why *why);

@@ -6,20 +6,20 @@
 
 #include "daemon/codec/labels/one_hot.h"
 
-static int check_function(const struct own_call *own, const struct collation *collation, struct why *why) {
-        if (own->is_whole && !collation_is_stack(collation) && !collation_mixes(collation))
+static int check_function(const struct python_call *python, const struct collation *collation, struct why *why) {
+        if (python->is_whole && !collation_is_stack(collation) && !collation_mixes(collation))
                 return why_set(
                         why, -EINVAL,
                         "pipeline, column %zu: python(%s, batch=true) gets and delivers arrays of a whole batch, "
                         "[n, ...], so its part is stacked: leave %s out. Samples that differ in size before the "
                         "function are given as a list",
-                        collation->column, own->function, collation_name(collation));
-        if (own->function[0] && collation_is_pack(collation))
+                        collation->column, python->function, collation_name(collation));
+        if (python->function[0] && collation_is_pack(collation))
                 return why_set(
                         why, -EINVAL,
                         "pipeline, column %zu: pack fills rows before a sample is read, and how long it is is known "
                         "only after python(%s): use ragged(joined=true) or pad",
-                        collation->column, own->function);
+                        collation->column, python->function);
         return 0;
 }
 
@@ -33,11 +33,11 @@ static int check_alone(const struct part *part, struct why *why) {
                                "batch: leave one of them out",
                                part->collation.column, collation_name(&part->collation), plugin_name(plugged->plugin),
                                name);
-        if (name && part->own.function[0])
+        if (name && part->python.function[0])
                 return why_set(why, -EINVAL,
                                "pipeline, column %zu: the collation %s.%s of a plug-in gets what steps make, and not "
                                "what python(%s) delivers: leave one of them out",
-                               plugged->column, plugin_name(plugged->plugin), name, part->own.function);
+                               plugged->column, plugin_name(plugged->plugin), name, part->python.function);
         return 0;
 }
 
@@ -52,15 +52,15 @@ int read_ending(const struct program *program, struct grammar_steps steps, struc
                 steps.n--;
         r = collation_read(grammar, steps, &ret_part->collation, &steps.n, why);
         if (r == 0)
-                r = own_step_read(grammar, steps, &ret_part->own, &steps.n, why);
+                r = python_step_read(grammar, steps, &ret_part->python, &steps.n, why);
         if (r == 0)
-                r = check_function(&ret_part->own, &ret_part->collation, why);
+                r = check_function(&ret_part->python, &ret_part->collation, why);
         ret_part->steps = (struct codec_steps){ grammar, steps };
         return r < 0 ? r : check_alone(ret_part, why);
 }
 
 bool has_ending(const struct part *part) {
-        return part->collation.type || part->own.function[0] || part->plugged.plugin;
+        return part->collation.type || part->python.function[0] || part->plugged.plugin;
 }
 
 int bind_plugged(struct program *program, const struct source *source, uint32_t begin,
@@ -78,24 +78,25 @@ int bind_plugged(struct program *program, const struct source *source, uint32_t 
 }
 
 int check_collated(const struct program *program, uint32_t begin, const struct collation *collation, struct why *why) {
-        if (!program_own(program, begin) || collation_is_stack(collation) || collation_mixes(collation))
+        if (!program_python(program, begin) || collation_is_stack(collation) || collation_mixes(collation))
                 return 0;
         for (uint32_t i = begin; i < program->n_fields; i++)
-                if (own_step_varies(&program->owns[i]))
+                if (python_step_varies(&program->pythons[i]))
                         return 0;
         return why_set(why, -EINVAL,
                        "pipeline, column %zu: what python(%s) delivers has one shape and is stacked: leave %s out, or "
                        "say that it varies, as in shape=..512 or boxes=float32[..100:4]",
-                       collation->column, program->owns[begin].function, collation_name(collation));
+                       collation->column, program->pythons[begin].function, collation_name(collation));
 }
 
-int bind_own(struct program *program, uint32_t first, uint32_t begin, const struct own_call *own, struct why *why) {
+int bind_python(struct program *program, uint32_t first, uint32_t begin, const struct python_call *python,
+                struct why *why) {
         const char *names[DLP_TENSORS_MAX];
         uint32_t n = program->n_fields - begin;
 
         for (uint32_t i = 0; i < n; i++)
                 names[i] = codec_name(program->codecs[first + i]);
-        return own_step_bind(own, names, n, &program->owns[begin], why);
+        return python_step_bind(python, names, n, &program->pythons[begin], why);
 }
 
 int check_plugged(const struct program *program, uint32_t begin, struct why *why) {

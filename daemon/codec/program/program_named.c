@@ -56,7 +56,7 @@ static int program_named_add_part(struct program *program, const struct source *
         struct adding adding = { .steps = part->steps.list.n > 0 ? &part->steps : NULL,
                                  .group = group,
                                  .views = part->views,
-                                 .has_function_on_picture = part->own.function[0] && names_picture(source, written),
+                                 .has_function_on_picture = part->python.function[0] && names_picture(source, written),
                                  .view = view,
                                  .collation = &part->collation };
 
@@ -89,7 +89,7 @@ static int program_named_parse_part(struct program *program, const struct source
 
                 if (r < 0)
                         return r;
-                r = bind_own(program, first, begin, &part->own, why);
+                r = bind_python(program, first, begin, &part->python, why);
                 if (r == 0)
                         r = check_collated(program, begin, &part->collation, why);
                 if (r == 0)
@@ -102,7 +102,7 @@ static int program_named_parse_part(struct program *program, const struct source
                 find_masks(program, source, begin);
                 r = lead_fields(program, source, begin, why);
                 if (r == 0)
-                        r = bind_after(program, begin, &part->own, why);
+                        r = bind_after(program, begin, &part->python, why);
                 if (r == 0 && collation_mixes(&part->collation))
                         r = check_mixed(program, begin, view, &part->collation, why);
                 if (r == 0)
@@ -135,7 +135,7 @@ int parse_named(struct program *program, const struct source *source, struct why
                         parts[i] = n_parts;
                 n_parts++;
                 /* A part without steps must not change what the others draw. */
-                n_with_steps += part.collation.has_mlm || part.own.function[0] || part.plugged.plugin ||
+                n_with_steps += part.collation.has_mlm || part.python.function[0] || part.plugged.plugin ||
                                 collation_mixes(&part.collation) || part.steps.list.n > 0;
         }
         return print_named(program, source, parts, why);

@@ -34,11 +34,11 @@ static char *print_collation(const struct program *program, uint32_t idx, const 
 static char *print_ending(const struct program *program, uint32_t idx_first, uint32_t idx_last,
                           const struct collation *collation) {
         _cleanup_(freep) char *last = print_collation(program, idx_first, collation);
-        const struct own_step *owns[DLP_TENSORS_MAX];
+        const struct python_step *pythons[DLP_TENSORS_MAX];
         const struct steps_after *after = NULL;
         const struct views *views = &program->views[idx_last];
         uint32_t n = idx_last - idx_first + 1;
-        bool has_function = program_own(program, idx_first) != NULL;
+        bool has_function = program_python(program, idx_first) != NULL;
         char *text = NULL;
         size_t size;
         FILE *stream = last ? open_memstream(&text, &size) : NULL;
@@ -46,11 +46,11 @@ static char *print_ending(const struct program *program, uint32_t idx_first, uin
         if (!stream)
                 return NULL;
         for (uint32_t i = 0; i < n; i++) {
-                owns[i] = &program->owns[idx_first + i];
+                pythons[i] = &program->pythons[idx_first + i];
                 after = after ? after : program->afters[idx_first + i];
         }
         if (has_function)
-                own_step_print(owns, n, stream);
+                python_step_print(pythons, n, stream);
         if (after)
                 fprintf(stream, " %s", steps_after_text(after));
         fprintf(stream, "%s%s", has_function && last[0] ? " " : "", last);

@@ -70,7 +70,7 @@ static bool is_raw(struct grammar_steps steps) {
 /* The field that the steps are for, in all its views. */
 static int add_main(struct program *program, const struct source *source, struct adding *adding,
                     const struct part *part, struct why *why) {
-        const struct own_call *own = &part->own;
+        const struct python_call *python = &part->python;
         uint32_t idx_main = 0;
         int r = find_main(&source->schema, &idx_main, why);
 
@@ -83,13 +83,13 @@ static int add_main(struct program *program, const struct source *source, struct
         if (r == 0)
                 r = add_field(program, source, idx_main, adding, why);
         if (r == 0)
-                r = bind_own(program, 0, 0, own, why);
+                r = bind_python(program, 0, 0, python, why);
         if (r == 0)
                 r = check_collated(program, 0, &part->collation, why);
         if (r == 0)
                 r = bind_plugged(program, source, 0, &part->plugged, why);
         if (r == 0)
-                r = bind_after(program, 0, own, why);
+                r = bind_after(program, 0, python, why);
         if (r == 0 && codec_drops_boxes(program->codecs[0]))
                 r = refuse_dropping(0, why);
         if (r == 0 && codec_needs_boxes(program->codecs[0]))
@@ -101,11 +101,11 @@ static int add_main(struct program *program, const struct source *source, struct
         for (adding->view = 1; adding->view < adding->views.n && r == 0; adding->view++) {
                 r = add_field(program, source, idx_main, adding, why);
                 if (r == 0)
-                        r = bind_own(program, 0, program->n_fields - 1, own, why);
+                        r = bind_python(program, 0, program->n_fields - 1, python, why);
                 if (r == 0)
                         r = bind_plugged(program, source, program->n_fields - 1, &part->plugged, why);
                 if (r == 0)
-                        r = bind_after(program, program->n_fields - 1, own, why);
+                        r = bind_after(program, program->n_fields - 1, python, why);
         }
         for (uint32_t i = 0; i < program->n_fields; i++)
                 program->collations[i] = part->collation;

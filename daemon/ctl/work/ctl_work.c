@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "daemon/base/log.h"
-#include "daemon/codec/steps/own_step.h"
+#include "daemon/codec/steps/python_step.h"
 #include "daemon/collate/delivered.h"
 #include "daemon/ctl/handlers.h"
 #include "daemon/pipeline/desk/desk.h"
@@ -20,8 +20,8 @@
 #include "proto/base/text.h"
 #include "proto/order/philox.h"
 
-#define WORDS_MAX 2048u        /* of all runs in a packet: three runs, each with a seed for each step */
-#define OWN_DRAWS (1ull << 63) /* the stream of draws of functions, far from those of views and parts */
+#define WORDS_MAX      2048u        /* of all runs in a packet: three runs, each with a seed for each step */
+#define FUNCTION_DRAWS (1ull << 63) /* the stream of draws of functions, far from those of views and parts */
 
 /* ---- orders ---------------------------------------------------------------------------------------------------- */
 
@@ -53,7 +53,7 @@ static uint64_t ctl_work_seed_of(const struct task *task, uint64_t position, uin
         const struct codec *codec = program_codec(task->program, idx_field);
         const struct codec_input input = { .seed = task_seed_at(task, position, codec_draws(codec)) };
 
-        return dlp_philox_seed(codec_seed(codec, &input), OWN_DRAWS);
+        return dlp_philox_seed(codec_seed(codec, &input), FUNCTION_DRAWS);
 }
 
 static uint64_t *ctl_work_take_words(struct orders_message *orders, uint32_t n) {
@@ -87,7 +87,7 @@ static void order_fill(struct orders_message *orders, uint32_t idx, const struct
         desk_steps_of(desk, task, &first, &n);
         dlp__order__init(order);
         orders->pointers[idx] = order;
-        order->number = task->own.number;
+        order->number = task->function.number;
         order->slot = task->batch->slot->idx;
         order->place = task->idx_sample;
         order->epoch = task->batch->epoch;
@@ -194,15 +194,15 @@ static void tell_form(Dlp__Form *form, uint64_t offset, uint64_t stride, uint32_
 }
 
 static void tell_step(struct told_step *told, const struct feed *feed, uint32_t idx_field) {
-        const struct own_step *own = program_own(programs_first(feed->programs), idx_field);
+        const struct python_step *python = program_python(programs_first(feed->programs), idx_field);
         const struct field_layout *field = &feed->layout.fields[idx_field];
         const struct field_form *form = &field->form;
 
         dlp__work_step__init(&told->step);
-        told->step.function = (char *)(uintptr_t)own->function;
-        told->step.parameter = (char *)(uintptr_t)own->parameter;
-        told->step.goes_on = own->goes_on;
-        told->step.whole = own->is_whole;
+        told->step.function = (char *)(uintptr_t)python->function;
+        told->step.parameter = (char *)(uintptr_t)python->parameter;
+        told->step.goes_on = python->goes_on;
+        told->step.whole = python->is_whole;
         told->step.field = (char *)(uintptr_t)form->name;
         if (form->result.n_bytes > 0)
                 tell_form(&told->output, field->result_offset, field->result_bytes, form->result.dtype,

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "daemon/codec/steps/own_step.h"
+#include "daemon/codec/steps/python_step.h"
 #include "proto/base/clock.h"
 
 /* ---- made and freed -------------------------------------------------------------------------------------------- */
@@ -30,7 +30,7 @@ int desk_new(struct feed *feed, struct fair_queue *ready, struct desk **ret_desk
                 return -ENOMEM;
         for (int is_whole = 0; is_whole < 2; is_whole++) {
                 for (uint32_t i = 0; i < program_n_fields(program); i++)
-                        if (program_own(program, i) && program_own(program, i)->is_whole == is_whole)
+                        if (program_python(program, i) && program_python(program, i)->is_whole == is_whole)
                                 desk->steps[desk->n_steps++] = i;
                 if (!is_whole)
                         desk->n_of_samples = desk->n_steps;
@@ -81,16 +81,16 @@ void desk_steps_of(const struct desk *desk, const struct task *task, uint32_t *r
 
 /* ---- tasks ----------------------------------------------------------------------------------------------------- */
 
-void desk_give_back(struct desk *desk, struct task *task, enum own_state state) {
-        task->own.state = state;
+void desk_give_back(struct desk *desk, struct task *task, enum function_state state) {
+        task->function.state = state;
         fair_queue_push(desk->ready, &desk->feed->job->share, &task->ready);
 }
 
-static void give_back_some(struct desk *desk, struct task *const *tasks, uint32_t n, enum own_state state) {
+static void give_back_some(struct desk *desk, struct task *const *tasks, uint32_t n, enum function_state state) {
         struct fair_item *items[DLP_ORDERS_MAX];
 
         for (uint32_t i = 0; i < n; i++) {
-                tasks[i]->own.state = state;
+                tasks[i]->function.state = state;
                 items[i] = &tasks[i]->ready;
         }
         fair_queue_push_all(desk->ready, &desk->feed->job->share, items, n);
@@ -99,7 +99,7 @@ static void give_back_some(struct desk *desk, struct task *const *tasks, uint32_
 bool desk_put(struct desk *desk, struct task *task) {
         bool is_closed, has_ended, tell = false;
 
-        task->own.n_done = 0;
+        task->function.n_done = 0;
         pthread_mutex_lock(&desk->lock);
         is_closed = desk->is_closed;
         has_ended = desk->ended.text[0] != '\0';
@@ -111,7 +111,7 @@ bool desk_put(struct desk *desk, struct task *task) {
         }
         pthread_mutex_unlock(&desk->lock);
         if (is_closed || has_ended) /* of a rank that has left no sample is wanted: it is dropped */
-                desk_give_back(desk, task, has_ended ? OWN_ENDED : OWN_DONE);
+                desk_give_back(desk, task, has_ended ? FUNCTION_ENDED : FUNCTION_DONE);
         return tell;
 }
 
@@ -122,7 +122,7 @@ static void desk_take_all(struct desk *desk, struct tasks *tasks) {
         desk->n_waiting = 0;
 }
 
-static void give_back_all(struct desk *desk, struct tasks *tasks, enum own_state state) {
+static void give_back_all(struct desk *desk, struct tasks *tasks, enum function_state state) {
         struct task *task;
 
         while ((task = STAILQ_FIRST(tasks))) {
@@ -132,14 +132,14 @@ static void give_back_all(struct desk *desk, struct tasks *tasks, enum own_state
 }
 
 const char *desk_function(const struct desk *desk) {
-        return program_own(programs_first(desk->feed->programs), desk->steps[0])->function;
+        return program_python(programs_first(desk->feed->programs), desk->steps[0])->function;
 }
 
 const char *desk_function_of(const struct desk *desk, const struct task *task) {
         uint32_t first, n;
 
         desk_steps_of(desk, task, &first, &n);
-        return program_own(programs_first(desk->feed->programs), desk->steps[first])->function;
+        return program_python(programs_first(desk->feed->programs), desk->steps[first])->function;
 }
 
 /* ---- seats ----------------------------------------------------------------------------------------------------- */
@@ -233,10 +233,10 @@ struct task *desk_take(struct desk *desk, struct seat *seat) {
 
         while (seat->n_dealt < desk_orders_max(desk) && (task = desk_take_first(desk)) && task->is_copied &&
                !seat->takes_runs)
-                desk_give_back(desk, task, OWN_AGAIN); /* and comes as single samples */
+                desk_give_back(desk, task, FUNCTION_AGAIN); /* and comes as single samples */
         if (seat->n_dealt == desk_orders_max(desk) || !task)
                 return NULL;
-        task->own.number = desk->n_orders + 1;
+        task->function.number = desk->n_orders + 1;
         desk->n_orders += task_n_samples(task);
         if (seat->n_dealt == 0)
                 seat->begun_ns = clock_now_ns();
@@ -246,7 +246,8 @@ struct task *desk_take(struct desk *desk, struct seat *seat) {
 }
 
 uint32_t desk_find_sample(const struct task *task, uint64_t number) {
-        return number - task->own.number < task_n_samples(task) ? (uint32_t)(number - task->own.number) : UINT32_MAX;
+        return number - task->function.number < task_n_samples(task) ? (uint32_t)(number - task->function.number)
+                                                                     : UINT32_MAX;
 }
 
 /* Which of the seat's tasks has this number. */
@@ -278,13 +279,13 @@ static uint32_t undeal(struct seat *seat, uint32_t n) {
 }
 
 /* What has become of the task whose sample the process has answered. */
-static enum own_state outcome_of(struct desk *desk, struct task *task, uint32_t idx_sample, const char *error) {
+static enum function_state outcome_of(struct desk *desk, struct task *task, uint32_t idx_sample, const char *error) {
         if (error)
                 why_set(desk_note(task), 0, "python(%s): %s", desk_function_of(desk, task), error);
-        task->own.n_done = error ? idx_sample : idx_sample + 1;
+        task->function.n_done = error ? idx_sample : idx_sample + 1;
         if (error)
-                return OWN_FAILED;
-        return task->own.n_done == task_n_samples(task) ? OWN_DONE : OWN_AGAIN;
+                return FUNCTION_FAILED;
+        return task->function.n_done == task_n_samples(task) ? FUNCTION_DONE : FUNCTION_AGAIN;
 }
 
 int desk_answer(struct seat *seat, uint64_t number, uint64_t took_ns, const char *error) {
@@ -301,12 +302,12 @@ int desk_answer(struct seat *seat, uint64_t number, uint64_t took_ns, const char
         n_samples = undeal(seat, n + 1) - task_n_samples(last) + idx_sample + 1;
         desk_note_time(seat, n_samples, took_ns);
         desk_count_seats(desk);
-        last->own.state = outcome_of(desk, last, idx_sample, error);
-        if (last->own.state == OWN_DONE) {
-                give_back_some(desk, answered, n + 1, OWN_DONE);
+        last->function.state = outcome_of(desk, last, idx_sample, error);
+        if (last->function.state == FUNCTION_DONE) {
+                give_back_some(desk, answered, n + 1, FUNCTION_DONE);
         } else {
-                give_back_some(desk, answered, n, OWN_DONE);
-                desk_give_back(desk, last, last->own.state);
+                give_back_some(desk, answered, n, FUNCTION_DONE);
+                desk_give_back(desk, last, last->function.state);
         }
         return 0;
 }
@@ -317,10 +318,10 @@ struct why *desk_note(struct task *task) {
         return trouble ? &trouble->last : NULL;
 }
 
-void desk_why(const struct task *task, enum own_state state, struct why *ret_why) {
+void desk_why(const struct task *task, enum function_state state, struct why *ret_why) {
         struct desk *desk = task->batch->feed->desk;
 
-        if (state == OWN_ENDED) {
+        if (state == FUNCTION_ENDED) {
                 pthread_mutex_lock(&desk->lock);
                 *ret_why = desk->ended;
                 pthread_mutex_unlock(&desk->lock);
@@ -340,7 +341,7 @@ void desk_end_all(struct desk *desk, const struct why *why) {
         desk->ended = *why;
         desk_take_all(desk, &tasks);
         pthread_mutex_unlock(&desk->lock);
-        give_back_all(desk, &tasks, OWN_ENDED);
+        give_back_all(desk, &tasks, FUNCTION_ENDED);
 }
 
 void desk_give_up(struct desk *desk, const char *text) {
@@ -396,7 +397,7 @@ void desk_end_late(struct desk *desk) {
         desk_end_all(desk, &why);
         TAILQ_FOREACH(seat, &desk->seats, entry)
                 take_dealt(seat, &tasks);
-        give_back_all(desk, &tasks, OWN_ENDED);
+        give_back_all(desk, &tasks, FUNCTION_ENDED);
         desk_count_seats(desk);
 }
 
@@ -415,5 +416,5 @@ void desk_close(struct desk *desk) {
                 take_dealt(seat, &tasks);
         }
         desk->supervisor = NULL;
-        give_back_all(desk, &tasks, OWN_DONE); /* and are dropped: the rank has left */
+        give_back_all(desk, &tasks, FUNCTION_DONE); /* and are dropped: the rank has left */
 }

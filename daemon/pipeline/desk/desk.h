@@ -16,9 +16,9 @@
  *
  * A process works on its orders in their sequence and writes into a page that it shares with the daemon which one it
  * has begun (proto/mark.h). So of the orders that it had when it ended, those up to that one may be changed: they are
- * read and rendered again, and the one that was begun last counts an end; after OWN_TRIES of them it is damaged. The
- * others are dealt to the next process. A process whose connection the daemon closed, since a function wrote to it, may
- * still be at work: all its orders are lost with it, and made again once it is said that it has ended.
+ * read and rendered again, and the one that was begun last counts an end; after FUNCTION_TRIES of them it is damaged.
+ * The others are dealt to the next process. A process whose connection the daemon closed, since a function wrote to it,
+ * may still be at work: all its orders are lost with it, and made again once it is said that it has ended.
  *
  * A task that copies several rows of a batch (pipeline/pipeline_rows.h) is one order for all of them, a run: where a
  * function takes a few microseconds, an order for each would cost more. Each of its samples has a number, so all of the
@@ -48,7 +48,7 @@
 
 #define DESK_TICKET_MAX 33u            /* bytes with NUL */
 #define DESK_TEXT_MAX   384u           /* bytes with NUL, of what a process says about a failure */
-#define OWN_TRIES       3u             /* a sample that met the end of a process is dealt again twice */
+#define FUNCTION_TRIES  3u             /* a sample that met the end of a process is dealt again twice */
 #define UNBEGUN_MAX     30u            /* processes in a row that began none of their orders */
 #define LIMIT_NS        60000000000ull /* that a process may take for a sample if it says nothing else */
 
@@ -136,8 +136,8 @@ uint32_t desk_run(const struct desk *desk);
  * is to be told that there is something to deal. */
 bool desk_put(struct desk *desk, struct task *task);
 
-/* Why the task came back as OWN_FAILED or OWN_ENDED. The worker that has it. */
-void desk_why(const struct task *task, enum own_state state, struct why *ret_why);
+/* Why the task came back as FUNCTION_FAILED or FUNCTION_ENDED. The worker that has it. */
+void desk_why(const struct task *task, enum function_state state, struct why *ret_why);
 
 /* ---- the main thread ------------------------------------------------------------------------------------------- */
 
@@ -149,8 +149,8 @@ void desk_leave(struct seat *seat);
 /* The next seat that should get orders, and how many samples about; NULL: there is nothing to deal, or no room. */
 struct seat *desk_next_seat(struct desk *desk, uint32_t *ret_n);
 
-/* The next task for the seat, whose number is then task->own.number, or that of its first sample; NULL: none waits, or
- * the seat has as many as it may have. */
+/* The next task for the seat, whose number is then task->function.number, or that of its first sample; NULL: none
+ * waits, or the seat has as many as it may have. */
 struct task *desk_take(struct desk *desk, struct seat *seat);
 
 /* How many of the seat's tasks an answer to this sample answers: its own, and those that were dealt before it. 0: it

@@ -67,12 +67,12 @@ static bool look_lost(struct desk *desk, uint64_t now_ns, struct dlp_wait *ret_w
         struct task *task;
 
         pthread_mutex_lock(&desk->lock);
-        while ((task = STAILQ_FIRST(&desk->lost)) && now_ns >= task->own.lost_ns + LOST_NS) {
+        while ((task = STAILQ_FIRST(&desk->lost)) && now_ns >= task->function.lost_ns + LOST_NS) {
                 STAILQ_REMOVE_HEAD(&desk->lost, entry);
                 STAILQ_INSERT_TAIL(&late, task, entry);
         }
         if (task)
-                lost_ns = task->own.lost_ns;
+                lost_ns = task->function.lost_ns;
         pthread_mutex_unlock(&desk->lock);
         while ((task = STAILQ_FIRST(&late))) {
                 STAILQ_REMOVE_HEAD(&late, entry);

@@ -17,7 +17,7 @@ const char *desk_function_of(const struct desk *desk, const struct task *task);
 struct why *desk_note(struct task *task);
 
 /* The task goes back to the worker threads. */
-void desk_give_back(struct desk *desk, struct task *task, enum own_state state);
+void desk_give_back(struct desk *desk, struct task *task, enum function_state state);
 
 /* Which of the task's samples has this number; UINT32_MAX: none. */
 uint32_t desk_find_sample(const struct task *task, uint64_t number);

@@ -12,28 +12,28 @@ static void ends_blame(struct desk *desk, struct task *task, const char *text) {
         struct why *note, how;
 
         if (task->is_copied) { /* the first for any sample of a run, which goes on one by one */
-                desk_give_back(desk, task, OWN_AGAIN);
+                desk_give_back(desk, task, FUNCTION_AGAIN);
                 return;
         }
-        if (++task->own.n_tries < OWN_TRIES) {
-                desk_give_back(desk, task, OWN_AGAIN);
+        if (++task->function.n_tries < FUNCTION_TRIES) {
+                desk_give_back(desk, task, FUNCTION_AGAIN);
                 return;
         }
         why_set(&how, 0, "python(%s): %u worker processes ended over it, the last: %s", desk_function_of(desk, task),
-                OWN_TRIES, text); /* which may be the note */
+                FUNCTION_TRIES, text); /* which may be the note */
         note = desk_note(task);
         if (note)
                 *note = how;
-        desk_give_back(desk, task, OWN_FAILED);
+        desk_give_back(desk, task, FUNCTION_FAILED);
 }
 
 void desk_release(struct desk *desk, struct task *task, const char *text) {
-        bool is_closed = task->own.is_closed && task->trouble;
+        bool is_closed = task->function.is_closed && task->trouble;
 
-        if (task->own.is_blamed && text)
+        if (task->function.is_blamed && text)
                 ends_blame(desk, task, is_closed ? task->trouble->last.text : text);
         else
-                desk_give_back(desk, task, OWN_AGAIN);
+                desk_give_back(desk, task, FUNCTION_AGAIN);
 }
 
 /* ---- what was dealt --------------------------------------------------------------------------------------------- */
@@ -43,7 +43,7 @@ void desk_release(struct desk *desk, struct task *task, const char *text) {
 static uint32_t n_begun(const struct seat *seat) {
         uint64_t begun = seat->mark ? atomic_load_explicit(&seat->mark->begun, memory_order_acquire) : 0;
 
-        if (seat->n_dealt == 0 || begun < seat->dealt[0]->own.number)
+        if (seat->n_dealt == 0 || begun < seat->dealt[0]->function.number)
                 return 0;
         for (uint32_t i = 0; i < seat->n_dealt; i++) {
                 struct task *task = seat->dealt[i];
@@ -52,11 +52,11 @@ static uint32_t n_begun(const struct seat *seat) {
                 if (idx_sample == UINT32_MAX)
                         continue;
                 if (task->is_copied)
-                        task->own.idx_blamed = idx_sample;
+                        task->function.idx_blamed = idx_sample;
                 return i + 1;
         }
         if (seat->dealt[0]->is_copied)
-                seat->dealt[0]->own.idx_blamed = 0;
+                seat->dealt[0]->function.idx_blamed = 0;
         return 1;
 }
 
@@ -74,11 +74,11 @@ static void put_back(struct desk *desk, struct seat *seat, uint32_t first) {
 }
 
 static void lose(struct desk *desk, const struct seat *seat, struct task *task, bool is_blamed) {
-        task->own.worker = seat->worker;
-        task->own.lost_ns = clock_now_ns();
-        task->own.is_blamed = is_blamed;
-        task->own.is_closed = seat->closed[0] != '\0';
-        if (task->own.is_closed)
+        task->function.worker = seat->worker;
+        task->function.lost_ns = clock_now_ns();
+        task->function.is_blamed = is_blamed;
+        task->function.is_closed = seat->closed[0] != '\0';
+        if (task->function.is_closed)
                 why_set(desk_note(task), 0, "the daemon closed its connection: %s", seat->closed);
         pthread_mutex_lock(&desk->lock);
         STAILQ_INSERT_TAIL(&desk->lost, task, entry);
@@ -88,15 +88,15 @@ static void lose(struct desk *desk, const struct seat *seat, struct task *task, 
 /* The process has ended. What was begun before the last one is done, but its answer has not come: it is made again. */
 static void part_from(struct desk *desk, struct seat *seat, uint32_t n) {
         for (uint32_t i = 0; i + 1 < n; i++)
-                desk_give_back(desk, seat->dealt[i], OWN_AGAIN);
+                desk_give_back(desk, seat->dealt[i], FUNCTION_AGAIN);
         if (n == 0)
                 return;
         if (desk->supervisor) {
                 lose(desk, seat, seat->dealt[n - 1], true);
                 return;
         }
-        seat->dealt[n - 1]->own.is_blamed = true;
-        seat->dealt[n - 1]->own.is_closed = false;
+        seat->dealt[n - 1]->function.is_blamed = true;
+        seat->dealt[n - 1]->function.is_closed = false;
         desk_release(desk, seat->dealt[n - 1], "it ended");
 }
 
@@ -109,7 +109,7 @@ static void take_lost(struct desk *desk, uint64_t worker, struct tasks *ret_task
         pthread_mutex_lock(&desk->lock);
         while ((task = STAILQ_FIRST(&desk->lost))) {
                 STAILQ_REMOVE_HEAD(&desk->lost, entry);
-                if (task->own.worker == worker)
+                if (task->function.worker == worker)
                         STAILQ_INSERT_TAIL(ret_tasks, task, entry);
                 else
                         STAILQ_INSERT_TAIL(&others, task, entry);

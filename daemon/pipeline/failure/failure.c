@@ -147,7 +147,7 @@ enum sample_state failure_decide(struct worker *worker, struct task *task) {
         int error = task_trouble(task) ? worker->fault.error : -ENOMEM;
         struct why text, named;
 
-        task->own.n_tries = 0;
+        task->function.n_tries = 0;
         task->idx_read = 0;
         failure_describe(task, worker->fault.why.text, &text);
         name_sample(task, text.text, &named);

@@ -17,7 +17,7 @@ static void read_parked_again(struct planner *planner, struct feed *feed, struct
         planner->n_parked--;
         task->n_rows = 1;
         task->idx_row = 0;
-        task->own.idx_blamed = UINT32_MAX;
+        task->function.idx_blamed = UINT32_MAX;
         task->is_copied = false;
         task_begin(task, trouble->batch, trouble->idx_sample, &trouble->sample);
         task->remakes = trouble->remakes;

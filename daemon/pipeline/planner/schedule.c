@@ -194,7 +194,7 @@ static void look_up_rows(struct feed *feed, struct task *task) {
 
         task->is_copied = n > 1;
         task->n_rows = task->idx_row = 0;
-        task->own.idx_blamed = UINT32_MAX;
+        task->function.idx_blamed = UINT32_MAX;
         while (task->n_rows < n && task->n_rows < n_left) {
                 struct task_row *row = &task->rows[task->n_rows];
 

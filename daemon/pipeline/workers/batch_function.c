@@ -29,7 +29,7 @@ static enum sample_state to_function(struct task *task) {
         write_numbers(task->batch);
         batch_function_go_to(task, 0);
         task->program = programs_with(task->batch->feed->programs, task->sample.candidate);
-        task->own.n_tries = task->n_batch_tries;
+        task->function.n_tries = task->n_batch_tries;
         task->remakes = false;
         return SAMPLE_BATCH;
 }
@@ -52,22 +52,22 @@ static enum sample_state make_again(struct task *task, uint32_t idx_sample) {
 }
 
 enum sample_state batch_function_returned(struct worker *worker, struct task *task) {
-        enum own_state state = task->own.state;
+        enum function_state state = task->function.state;
         struct batch *batch = task->batch;
         struct why why;
 
-        task->own.state = OWN_NONE;
+        task->function.state = FUNCTION_NONE;
         if (!batch_is_wanted(batch))
                 return SAMPLE_COLLATE;
-        if (state == OWN_AGAIN) {
-                task->n_batch_tries = task->own.n_tries;
+        if (state == FUNCTION_AGAIN) {
+                task->n_batch_tries = task->function.n_tries;
                 return make_again(task, 0);
         }
-        if (state != OWN_DONE)
+        if (state != FUNCTION_DONE)
                 desk_why(task, state, &why);
-        if (state == OWN_FAILED)
+        if (state == FUNCTION_FAILED)
                 failure_of_batch(task, &why, worker->counters);
-        else if (state == OWN_ENDED)
+        else if (state == FUNCTION_ENDED)
                 batch_failed(batch, 0, EINVAL, &why);
         return SAMPLE_COLLATE;
 }

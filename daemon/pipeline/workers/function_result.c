@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/codec/steps/own_step.h"
+#include "daemon/codec/steps/python_step.h"
 #include "daemon/codec/steps/steps_after.h"
 #include "daemon/collate/delivered.h"
 #include "daemon/collate/padding.h"
@@ -101,7 +101,7 @@ static int deliver_field(struct task *task, uint32_t idx_field, struct why *why)
         int r = function_result_deliver(task, idx_field, &detail);
 
         if (r < 0)
-                why_set(why, 0, "python(%s): field %s: %s", program_own(task->program, idx_field)->function,
+                why_set(why, 0, "python(%s): field %s: %s", program_python(task->program, idx_field)->function,
                         task->batch->collating.layout->fields[idx_field].form.name, detail.text);
         return r;
 }
@@ -157,18 +157,18 @@ enum sample_state function_result_serve(struct worker *worker, struct task *task
 }
 
 enum sample_state function_result_take(struct worker *worker, struct task *task) {
-        enum own_state state = task->own.state;
+        enum function_state state = task->function.state;
 
-        task->own.state = OWN_NONE;
+        task->function.state = FUNCTION_NONE;
         task->bad_field = NULL;
         switch (state) {
-        case OWN_FAILED:
+        case FUNCTION_FAILED:
                 worker->fault.error = -EBADMSG;
                 desk_why(task, state, &worker->fault.why);
                 return SAMPLE_FAULT;
-        case OWN_AGAIN:
+        case FUNCTION_AGAIN:
                 return SAMPLE_RETRY;
-        case OWN_ENDED:
+        case FUNCTION_ENDED:
                 worker->fault.code = EINVAL;
                 desk_why(task, state, &worker->fault.why);
                 return SAMPLE_FAIL;

@@ -4,7 +4,7 @@
 
 #include "daemon/pipeline/workers/worker.h"
 
-/* The sample is back: task->own.state says what has become of it there. */
+/* The sample is back: task->function.state says what has become of it there. */
 enum sample_state function_result_take(struct worker *worker, struct task *task);
 
 /* Makes the fields of what the function has delivered. If it waits for memory, it begins anew. */

@@ -215,7 +215,7 @@ enum sample_state sample_served(struct worker *worker, struct task *task) {
 
 enum sample_state sample_drop(struct worker *worker, struct task *task) {
         worker_settle(worker, task);
-        task->own.state = OWN_NONE;
+        task->function.state = FUNCTION_NONE;
         counter_add(&worker->counters->n_dropped, task_n_samples(task));
         return SAMPLE_END;
 }

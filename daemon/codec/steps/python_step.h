@@ -1,4 +1,4 @@
-/* codec/steps/own_step.h: the step python(NAME): a function of the trainer's makes the field's elements of what the
+/* codec/steps/python_step.h: the step python(NAME): a function of the trainer's makes the field's elements of what the
  * steps before it deliver.
  *
  *      image: random_resized_crop(224) python(my); label       my changes the picture in place
@@ -24,7 +24,7 @@
 #include "proto/text/kinds.h"
 
 /* What the text says of what a function delivers for a field; what it does not say is as the function is given it. */
-struct own_form {
+struct python_form {
         bool has_dtype, has_shape;
         enum dlp_dtype dtype;
         uint32_t n_dims;
@@ -33,10 +33,10 @@ struct own_form {
 };
 
 /* The step, for one of the fields of its part. */
-struct own_step {
+struct python_step {
         char function[DLP_FUNCTION_MAX]; /* "": the text does not have the step */
         size_t column;                   /* in the text, for messages */
-        struct own_form form;
+        struct python_form form;
         bool goes_on;  /* the call of the function that the field before it belongs to has this one, too */
         bool is_whole; /* it gets all samples of a batch at once */
         char parameter[DLP_TENSOR_NAME_MAX]; /* as which the function gets it: the field's name, without that of a view
@@ -44,37 +44,37 @@ struct own_step {
 };
 
 /* The step as the text has it. */
-struct own_call {
+struct python_call {
         char function[DLP_FUNCTION_MAX]; /* "": the text does not have the step */
         size_t column;
         struct grammar_steps after; /* steps after it */
-        struct own_form form;       /* dtype= and shape= */
+        struct python_form form;    /* dtype= and shape= */
         bool is_whole;              /* batch= */
         uint32_t n_named;
-        struct own_named {                           /* FIELD= */
+        struct python_named {                        /* FIELD= */
                 char field[DLP_TENSOR_NAME_MAX + 1]; /* of one that is longer than any field's name, the beginning */
                 size_t column;
-                struct own_form form;
+                struct python_form form;
         } named[KIND_LIST_MAX];
 };
 
 /* Looks for the step. Returns 0 with the number of steps before it (all of them if there is none); -EINVAL with the
  * column: its arguments are wrong, or another one follows it. */
-int own_step_read(struct grammar *grammar, struct grammar_steps steps, struct own_call *ret_call,
-                  uint32_t *ret_n_before, struct why *why);
+int python_step_read(struct grammar *grammar, struct grammar_steps steps, struct python_call *ret_call,
+                     uint32_t *ret_n_before, struct why *why);
 
 /* The fields of a part with these names become those of the call, if there is one. -EINVAL: it says something of
  * another field, or does not say of which. */
-int own_step_bind(const struct own_call *call, const char *const *fields, uint32_t n_fields, struct own_step *ret_steps,
-                  struct why *why);
+int python_step_bind(const struct python_call *call, const char *const *fields, uint32_t n_fields,
+                     struct python_step *ret_steps, struct why *why);
 
 /* The call of these fields in its one normal spelling. */
-void own_step_print(const struct own_step *const *steps, uint32_t n_steps, FILE *stream);
+void python_step_print(const struct python_step *const *steps, uint32_t n_steps, FILE *stream);
 
 /* Does the size of what the function delivers vary from sample to sample? */
-bool own_step_varies(const struct own_step *step);
+bool python_step_varies(const struct python_step *step);
 
 /* Changes the form of a field accordingly: to what the function delivers. Where its input has another type or shape, or
  * varies, the form says that it lies in a place of its own; and where what it delivers varies, so does that (`result`).
  * -EINVAL: no function can be applied to it, or what it delivers must be said. */
-int own_step_apply(const struct own_step *step, struct field_form *form, struct why *why);
+int python_step_apply(const struct python_step *step, struct field_form *form, struct why *why);

@@ -1,4 +1,4 @@
-#include "daemon/codec/steps/own_step.h"
+#include "daemon/codec/steps/python_step.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -53,7 +53,8 @@ static const struct kind_family FUNCTIONS = { .noun = "function" };
 /* ---- the text -------------------------------------------------------------------------------------------------- */
 
 /* A dimension of -1 has as many elements as max= says, at most. */
-static void own_step_keep_form(const struct value_form *said, uint64_t most, struct own_form *form, bool *uses_most) {
+static void python_step_keep_form(const struct value_form *said, uint64_t most, struct python_form *form,
+                                  bool *uses_most) {
         form->has_dtype |= said->has_dtype;
         form->has_shape = said->has_dims;
         if (said->has_dtype)
@@ -66,7 +67,7 @@ static void own_step_keep_form(const struct value_form *said, uint64_t most, str
         }
 }
 
-static int read_function(const struct values_reader *reader, const struct value *function, struct own_call *call) {
+static int read_function(const struct values_reader *reader, const struct value *function, struct python_call *call) {
         const char *name = function->text;
 
         if (isdigit((unsigned char)*name) || name[strspn(name, NAME_CHARACTERS)] ||
@@ -79,7 +80,8 @@ static int read_function(const struct values_reader *reader, const struct value 
         return 0;
 }
 
-static int own_step_read_values(const struct values_reader *reader, const struct value *values, struct own_call *call) {
+static int python_step_read_values(const struct values_reader *reader, const struct value *values,
+                                   struct python_call *call) {
         uint64_t most = values[MOST].whole;
         bool uses_most = false;
         int r = read_function(reader, &values[FUNCTION], call);
@@ -89,13 +91,13 @@ static int own_step_read_values(const struct values_reader *reader, const struct
         call->is_whole = values[BATCH].flag;
         call->form.has_dtype = values[DTYPE].is_set;
         call->form.dtype = value_dtypes[values[DTYPE].choice];
-        own_step_keep_form(&values[SHAPE].form, most, &call->form, &uses_most);
+        python_step_keep_form(&values[SHAPE].form, most, &call->form, &uses_most);
         for (uint32_t i = 0; i < values[FIELDS].n_list; i++) {
-                struct own_named *named = &call->named[call->n_named++];
+                struct python_named *named = &call->named[call->n_named++];
 
                 snprintf(named->field, sizeof(named->field), "%s", values[FIELDS].names[i]);
                 named->column = grammar_column(reader->grammar, values[FIELDS].forms[i].at);
-                own_step_keep_form(&values[FIELDS].forms[i], most, &named->form, &uses_most);
+                python_step_keep_form(&values[FIELDS].forms[i], most, &named->form, &uses_most);
         }
         if (uses_most == (most > 0))
                 return 0;
@@ -106,8 +108,8 @@ static int own_step_read_values(const struct values_reader *reader, const struct
                                    "written as in " VARYING);
 }
 
-int own_step_read(struct grammar *grammar, struct grammar_steps steps, struct own_call *ret_call,
-                  uint32_t *ret_n_before, struct why *why) {
+int python_step_read(struct grammar *grammar, struct grammar_steps steps, struct python_call *ret_call,
+                     uint32_t *ret_n_before, struct why *why) {
         _Alignas(8) uint8_t memory[VALUE_STORE_BYTES(DLP_PIPELINE_MAX, 1)];
         struct value_store store = { memory, sizeof(memory) };
         const struct values_reader reader = { &FUNCTIONS, grammar, &store, why };
@@ -115,14 +117,14 @@ int own_step_read(struct grammar *grammar, struct grammar_steps steps, struct ow
         struct value values[N_ARGUMENTS];
         int r;
 
-        *ret_call = (struct own_call){ 0 };
+        *ret_call = (struct python_call){ 0 };
         *ret_n_before = i;
         if (i == steps.n)
                 return 0;
         ret_call->column = grammar_column(grammar, steps.at[i].name.at);
         r = values_read(&reader, &field_step_python, &steps.at[i], values);
         if (r == 0)
-                r = own_step_read_values(&reader, values, ret_call);
+                r = python_step_read_values(&reader, values, ret_call);
         if (r < 0)
                 return r;
         ret_call->after = (struct grammar_steps){ steps.at + i + 1, steps.n - i - 1 };
@@ -135,9 +137,9 @@ int own_step_read(struct grammar *grammar, struct grammar_steps steps, struct ow
 
 /* ---- the fields of its part ------------------------------------------------------------------------------------ */
 
-static int check_named(const struct own_call *call, const char *const *fields, uint32_t n_fields, struct why *why) {
+static int check_named(const struct python_call *call, const char *const *fields, uint32_t n_fields, struct why *why) {
         for (uint32_t k = 0; k < call->n_named; k++) {
-                const struct own_named *named = &call->named[k];
+                const struct python_named *named = &call->named[k];
                 struct nearest nearest;
                 uint32_t i = 0;
 
@@ -153,15 +155,15 @@ static int check_named(const struct own_call *call, const char *const *fields, u
         return 0;
 }
 
-static const struct own_form *own_step_form_of(const struct own_call *call, const char *field) {
+static const struct python_form *python_step_form_of(const struct python_call *call, const char *field) {
         for (uint32_t k = 0; k < call->n_named; k++)
                 if (strcmp(call->named[k].field, field) == 0)
                         return &call->named[k].form;
         return &call->form;
 }
 
-int own_step_bind(const struct own_call *call, const char *const *fields, uint32_t n_fields, struct own_step *ret_steps,
-                  struct why *why) {
+int python_step_bind(const struct python_call *call, const char *const *fields, uint32_t n_fields,
+                     struct python_step *ret_steps, struct why *why) {
         bool is_plain = call->form.has_dtype || call->form.has_shape;
         int r;
 
@@ -176,19 +178,19 @@ int own_step_bind(const struct own_call *call, const char *const *fields, uint32
                                "field; write the name of the field, as in %s",
                                call->column, call->function, SEVERAL);
         for (uint32_t i = 0; i < n_fields; i++) {
-                struct own_step *step = &ret_steps[i];
+                struct python_step *step = &ret_steps[i];
 
-                *step = (struct own_step){ .column = call->column,
-                                           .form = *own_step_form_of(call, fields[i]),
-                                           .goes_on = i > 0,
-                                           .is_whole = call->is_whole };
+                *step = (struct python_step){ .column = call->column,
+                                              .form = *python_step_form_of(call, fields[i]),
+                                              .goes_on = i > 0,
+                                              .is_whole = call->is_whole };
                 memcpy(step->function, call->function, sizeof(step->function));
                 snprintf(step->parameter, sizeof(step->parameter), "%s", fields[i]);
         }
         return 0;
 }
 
-static void own_step_print_shape(const struct own_form *form, FILE *stream) {
+static void python_step_print_shape(const struct python_form *form, FILE *stream) {
         for (uint32_t k = 0; k < form->n_dims; k++) {
                 bool varies = form->shape[k] < 0;
 
@@ -198,25 +200,25 @@ static void own_step_print_shape(const struct own_form *form, FILE *stream) {
 }
 
 /* Of one field, whose name needs not be said unless it is a single number. */
-static void own_step_print_plain(const struct own_form *form, FILE *stream) {
+static void python_step_print_plain(const struct python_form *form, FILE *stream) {
         if (form->has_dtype)
                 fprintf(stream, ", dtype=%s", dlp_dtype_name(form->dtype));
         if (form->has_shape)
                 fputs(", shape=", stream);
-        own_step_print_shape(form, stream);
+        python_step_print_shape(form, stream);
 }
 
-void own_step_print(const struct own_step *const *steps, uint32_t n_steps, FILE *stream) {
+void python_step_print(const struct python_step *const *steps, uint32_t n_steps, FILE *stream) {
         fprintf(stream, NAME "(%s", steps[0]->function);
         for (uint32_t i = 0; i < n_steps; i++) {
-                const struct own_form *form = &steps[i]->form;
+                const struct python_form *form = &steps[i]->form;
 
                 if (n_steps == 1 && (form->n_dims > 0 || !form->has_shape)) {
-                        own_step_print_plain(form, stream);
+                        python_step_print_plain(form, stream);
                 } else if (form->has_dtype || form->has_shape) {
                         fprintf(stream, ", %s=%s%s", steps[i]->parameter,
                                 form->has_dtype ? dlp_dtype_name(form->dtype) : "", form->has_shape ? "[" : "");
-                        own_step_print_shape(form, stream);
+                        python_step_print_shape(form, stream);
                         fputs(form->has_shape ? "]" : "", stream);
                 }
         }
@@ -225,8 +227,8 @@ void own_step_print(const struct own_step *const *steps, uint32_t n_steps, FILE 
 
 /* ---- the form -------------------------------------------------------------------------------------------------- */
 
-static int own_step_refuse(const struct own_step *step, const struct field_form *form, const char *what,
-                           struct why *why) {
+static int python_step_refuse(const struct python_step *step, const struct field_form *form, const char *what,
+                              struct why *why) {
         return why_set(why, -EINVAL, "pipeline, column %zu: " NAME "(%s): field %s %s", step->column, step->function,
                        form->name, what);
 }
@@ -245,7 +247,7 @@ static enum dlp_dtype input_dtype(const struct field_form *form) {
         return form->dtype == DLP_DTYPE_BYTES || form->dtype == DLP_DTYPE_TEXT ? DLP_DTYPE_UINT8 : form->dtype;
 }
 
-static bool own_step_is_same(const struct own_step *step, const struct field_form *form) {
+static bool python_step_is_same(const struct python_step *step, const struct field_form *form) {
         return (!step->form.has_dtype || step->form.dtype == form->dtype) &&
                (!step->form.has_shape ||
                 (step->form.n_dims == form->n_dims &&
@@ -261,7 +263,7 @@ static uint64_t input_bytes(const struct field_form *form) {
         return form->asked_bytes < form->max_bytes ? form->asked_bytes : form->max_bytes;
 }
 
-bool own_step_varies(const struct own_step *step) {
+bool python_step_varies(const struct python_step *step) {
         for (uint32_t k = 0; k < step->form.n_dims; k++)
                 if (step->form.shape[k] < 0)
                         return true;
@@ -271,7 +273,7 @@ bool own_step_varies(const struct own_step *step) {
 /* A sample's size is known when the function has delivered it: until then it lies in a place of its own, with room for
  * the largest. Only the first dimension: it is ragged; else the first sample of a batch decides, unless it is padded.
  */
-static int make_varying(const struct own_step *step, struct field_form *made, struct why *why) {
+static int make_varying(const struct python_step *step, struct field_form *made, struct why *why) {
         uint32_t n_varying = 0, first = 0, last = 0;
 
         made->unit_bytes = made->max_bytes = dlp_dtype_bytes(made->dtype);
@@ -286,7 +288,7 @@ static int make_varying(const struct own_step *step, struct field_form *made, st
                         made->unit_bytes *= most;
                 if (__builtin_mul_overflow(made->max_bytes, most, &made->max_bytes) ||
                     made->max_bytes > DLP_PAYLOAD_MAX)
-                        return own_step_refuse(step, made, "is declared larger than a batch may be", why);
+                        return python_step_refuse(step, made, "is declared larger than a batch may be", why);
                 if (!varies)
                         continue;
                 first = n_varying++ == 0 ? k : first;
@@ -305,15 +307,15 @@ static int make_varying(const struct own_step *step, struct field_form *made, st
 }
 
 /* Text has one length, and no function can be told how it is to fill what is left of a fixed one. */
-static int own_step_check_text(const struct own_step *step, const struct field_form *form, struct why *why) {
+static int python_step_check_text(const struct python_step *step, const struct field_form *form, struct why *why) {
         bool is_text = step->form.has_dtype && step->form.dtype == DLP_DTYPE_TEXT;
 
         if (!is_text || (step->form.n_dims == 1 && step->form.shape[0] < 0))
                 return 0;
-        return own_step_refuse(step, form,
-                               "is text, whose length varies: say how many bytes it has at most, as in dtype=text, "
-                               "shape=..1000, or with the field's name, as in caption=text[..1000]",
-                               why);
+        return python_step_refuse(step, form,
+                                  "is text, whose length varies: say how many bytes it has at most, as in dtype=text, "
+                                  "shape=..1000, or with the field's name, as in caption=text[..1000]",
+                                  why);
 }
 
 /* Which dimensions of what is made of a picture are its height and width, if it is one. */
@@ -326,37 +328,37 @@ static void find_sides(struct field_form *made) {
         made->n_padded_dims = 2;
 }
 
-int own_step_apply(const struct own_step *step, struct field_form *form, struct why *why) {
+int python_step_apply(const struct python_step *step, struct field_form *form, struct why *why) {
         struct field_input input = { .n_dims = form->n_dims };
         struct field_form made = { .how = COLLATE_STACK };
         int r;
 
         if (form->is_gathered)
-                return own_step_refuse(step, form,
-                                       "is put together from several places: no function can be applied to it", why);
+                return python_step_refuse(step, form,
+                                          "is put together from several places: no function can be applied to it", why);
         if (form->dtype == DLP_DTYPE_TEXTS)
-                return own_step_refuse(step, form, "is a list of texts: no function can be applied to it", why);
-        r = own_step_check_text(step, form, why);
+                return python_step_refuse(step, form, "is a list of texts: no function can be applied to it", why);
+        r = python_step_check_text(step, form, why);
         if (r < 0)
                 return r;
-        if (step->is_whole && own_step_varies(step))
-                return own_step_refuse(
+        if (step->is_whole && python_step_varies(step))
+                return python_step_refuse(
                         step, form,
                         "varies from sample to sample, and with batch=true it is one array of all of them: declare "
                         "one shape, and pad to it",
                         why);
         form->is_whole = made.is_whole = step->is_whole;
-        if (is_fixed(form) && own_step_is_same(step, form))
+        if (is_fixed(form) && python_step_is_same(step, form))
                 return 0;
         if (!is_fixed(form) && !step->form.has_shape && step->is_whole)
-                return own_step_refuse(
+                return python_step_refuse(
                         step, form,
                         "has samples of several shapes: say which shape the function delivers of each, as in "
                         "shape=224:224:3, or with the field's name, as in image=uint8[224:224:3] or label=int64[], or "
                         "let steps before it give them one",
                         why);
         if (!is_fixed(form) && !step->form.has_shape)
-                return own_step_refuse(
+                return python_step_refuse(
                         step, form,
                         "has samples of several shapes: say which shape the function delivers, as in dtype=uint8, "
                         "shape=224:224:3, or with the field's name, as in image=uint8[224:224:3], or how large it may "
@@ -365,7 +367,7 @@ int own_step_apply(const struct own_step *step, struct field_form *form, struct 
         input.dtype = input_dtype(form);
         input.n_bytes = input_bytes(form);
         if (input.n_bytes == 0)
-                return own_step_refuse(
+                return python_step_refuse(
                         step, form,
                         "can be of any size: let steps before the function give it one, or say how large a picture "
                         "may be with decode(max_pixels=N)",
@@ -376,7 +378,7 @@ int own_step_apply(const struct own_step *step, struct field_form *form, struct 
         made.n_dims = step->form.has_shape ? step->form.n_dims : form->n_dims;
         memcpy(made.shape, step->form.has_shape ? step->form.shape : form->shape, sizeof(made.shape));
         made.input = input;
-        if (own_step_varies(step))
+        if (python_step_varies(step))
                 r = make_varying(step, &made, why);
         else if (form->n_padded_dims == 2)
                 find_sides(&made);
