@@ -51,10 +51,13 @@ static int apply(const struct collation *collation, struct field_form *form, str
 
 const struct collation_type collation_mlm = {
         .kind = { .name = "mlm",
-                  .doc = "A step before pad: hides tokens for masked language modelling. Each token is chosen with "
-                         "probability `p`, except those of `special` (16 at most). A chosen one is in FIELD_labels, "
-                         "where all others are -100; in the tokens it becomes the token `mask` (a share of `masked`), "
-                         "any one below `vocab` (a share of `random`), or stays.",
+                  .doc = "A step before `pad`: hides tokens for masked language modelling. Each token is chosen "
+                         "with probability `p`, except those of `special` (16 at most). A chosen one is in "
+                         "`FIELD_labels`, where all others are -100; in the tokens it becomes the token `mask` (a "
+                         "share of `masked`), any one below `vocab` (a share of `random`), or stays. All arguments "
+                         "have names. The draws depend on seed, epoch, sample and the token's place: a sample is "
+                         "hidden alike in any batch. For example `tokens: mlm(mask=103, vocab=30522, "
+                         "special=0:101:102) pad(max=512, truncate=true)`.",
                   .example = "mlm(mask=103, vocab=30522)",
                   .arguments = ARGUMENTS([MASK] = { ARGUMENT_WHOLE, "mask", NULL, 0, COLLATION_WHOLE_MAX,
                                                     .needs_key = true },

@@ -71,12 +71,25 @@ static int apply(const struct collation *collation, struct field_form *form, str
 
 const struct collation_type collation_pack = {
         .kind = { .name = "pack",
-                  .doc = "Rows of `size` elements, which several samples share; the batch size counts rows. For arrays "
-                         "of numbers in one dimension. Which samples share a row is planned from their lengths before "
-                         "they are read, by the sampler's step pack, which explains `strategy`, `long`, `rows`, "
-                         "`bins`, `max_samples` and `shuffle`. Where no sample is, elements are `value`, as for pad. "
-                         "FIELD_positions, FIELD_segments and cu_seqlens come with the field, and FIELD_labels with "
-                         "`labels`.",
+                  .doc = "Rows of `size` elements, which several samples share; the batch size counts rows. For "
+                         "arrays of numbers in one dimension. Which samples share a row is planned from their "
+                         "lengths before they are read, by the sampler's step `pack`, which explains `strategy`, "
+                         "`long`, `rows`, `bins`, `max_samples` and `shuffle` (see dataloaderd-samplers(7)); it "
+                         "comes after the steps of the option sampler. Where no sample is, elements are `value`, as "
+                         "for `pad`. The lengths are those of the field where they are known without reading it "
+                         "(token files of Megatron, lists of Arrow and of Parquet); else they must be handed over "
+                         "as a column with the field's name. A sample that is not as long as its column says is "
+                         "damaged. With `on_error=skip` its place in the row stays empty; `on_error=substitute` is "
+                         "refused.\n\n"
+                         "For a field with n rows of N elements a batch has `FIELD` [n, N], `FIELD_positions` "
+                         "(int64: where an element is in its piece of a sample, from 0), `FIELD_segments` (int32: "
+                         "the number of the piece in its row, from 1; 0 where nothing is), with `labels` "
+                         "`FIELD_labels` (int64, -100 where nothing is: `same` are the elements without the first one "
+                         "of each piece, as models of transformers want them, `shifted` the elements that follow), "
+                         "and `cu_seqlens` (int32, for flash attention: where pieces begin if all rows are laid end "
+                         "to end; what is left of a row is a piece of its own). The first dimension of these is not "
+                         "the number of samples; other fields of the batch have an entry for each sample, in the "
+                         "sequence in which they lie in the rows. All arguments but the first one have names.",
                   .example = "pack(4096)",
                   .arguments =
                           ARGUMENTS([SIZE] = { ARGUMENT_WHOLE, "size", NULL, 1, COLLATION_WHOLE_MAX },

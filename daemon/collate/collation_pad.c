@@ -178,14 +178,34 @@ static int apply(const struct collation *collation, struct field_form *form, str
 
 const struct collation_type collation_pad = {
         .kind = { .name = "pad",
-                  .doc = "One array in which all samples have the length of the longest one of their batch, or `to`, "
-                         "rounded up to a multiple of `multiple`. What is missing is `value`, on the right or on the "
-                         "left; without `value` it is -100 in a field that is called labels, which losses leave out, "
-                         "and 0 in any other. The field FIELD_mask comes with it, or the one that `mask` names: bool, "
-                         "true where the sample is real. `max` is the most that a sample may have. Longer ones are "
-                         "damaged samples, or with `truncate=true` lose their end. `labels` adds FIELD_labels: same "
-                         "are the elements, shifted are the elements that follow. Pictures are padded on the right "
-                         "and at the bottom.",
+                  .doc = "One array in which all samples have the length of the longest one of their batch, or "
+                         "`to`, rounded up to a multiple of `multiple`. What is missing is `value`, on the right or "
+                         "on the left; without `value` it is -100 in a field that is called labels, which losses "
+                         "leave out, and 0 in any other. The field `FIELD_mask` comes with it, or, for the first "
+                         "field of the part, the one that `mask` names, such as attention_mask: bool, one for each "
+                         "element along the padded dimension, true where the sample is real, as in the "
+                         "attention_mask of Hugging Face. `max` is the most that a sample may have. Longer ones "
+                         "(than `to` or `max`) are damaged samples, or with `truncate=true` lose their end. If "
+                         "neither is given, the room is that of the longest sample of the dataset, or, if that is "
+                         "unknown, a share of the setting `memory_limit`. A sample that does not have the field is "
+                         "padded from its beginning. A batch has at least one element along the padded dimension, "
+                         "also if all of its samples are empty.\n\n"
+                         "`labels` adds `FIELD_labels` to whole numbers in one dimension, int64 and -100 where the "
+                         "mask is false: `same` are the elements, as models of transformers want them, which shift "
+                         "them by themselves; `shifted` are the elements that follow, -100 for the last one.\n\n"
+                         "Pictures are padded on the right and at the bottom to the largest height and the largest "
+                         "width of their batch, or to HEIGHT:WIDTH in `to`, each rounded up to a multiple; their "
+                         "masks likewise, with the same `value`, which is one of what is delivered, after "
+                         "`normalize` and the step `to`. `FIELD_mask` is height by width, as the pixel_mask of "
+                         "Hugging Face (the mask of DETR is its opposite). The room follows from the last step that "
+                         "limits both sides, such as `resize(short=800, max=1333)`, or from `max`; a larger picture "
+                         "is a damaged sample. Pixels stay where they were decoded: rows are as far apart as those "
+                         "of the largest picture that may come, so the array has gaps between rows, which its "
+                         "strides say. Boxes and labels that are named with the picture are ragged. Masks of "
+                         "instances are not padded; they need batches of one size.\n\n"
+                         "All arguments have names; a `pad` with a number alone is the step for pictures. Except of "
+                         "pictures the array has no gaps. With `to=N` samples are written to where they stay, else "
+                         "they are moved together when the batch is whole.",
                   .example = "pad(max=512, truncate=true)",
                   .arguments = ARGUMENTS([VALUE] = COLLATION_VALUE,
                                          [MULTIPLE] = { ARGUMENT_WHOLE, "multiple", "1", 1, COLLATION_WHOLE_MAX,

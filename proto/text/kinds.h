@@ -78,7 +78,7 @@ struct argument {
 struct kind {
         const char *name;
         const char *other_names; /* blanks between them; NULL: none. Case and underscores never count in names */
-        const char *doc;         /* a sentence or a paragraph */
+        const char *doc;         /* its entry of the manual, in paragraphs */
         const char *example;     /* for messages, too */
         const char *like;        /* what does the same elsewhere: "torchvision.transforms.v2.CenterCrop" */
         const char *needs;       /* what it works on; NULL: whatever its family does */

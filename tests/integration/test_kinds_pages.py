@@ -62,8 +62,10 @@ def _(box):
     kinds = printed()
     pictures = next(family["kinds"] for family in kinds if family["family"] == "pictures")
     next(kind for kind in pictures if kind["name"] == "hflip")["doc"] = "Mirrors `p` of them."
-    pictures.append({"name": "brand_new", "example": "brand_new()", "doc": "Does `this`.\n\n.And that.", "arguments": [
-        {"name": "low", "default": "-1", "is_optional": False}, {"name": "fill", "form": "N", "is_optional": True}]})
+    doc = "Does `this`.\n\n- `A`, `low`: One.\n\n.And that."
+    pictures.append({"name": "brand_new", "example": "brand_new()", "doc": doc, "arguments": [
+        {"name": "low", "type": "number", "default": "-1", "is_optional": False},
+        {"name": "fill", "type": "list", "form": "N", "is_optional": True}]})
     next(family["kinds"] for family in kinds if family["family"] == "formats").append(
         {"name": "brand", "doc": "Files of a brand.", "example": 'path = "/brand"', "keys": ["b", "a"]})
     equal(make(kinds, "--check", folder).returncode, 1)
@@ -74,7 +76,8 @@ def _(box):
         after = file.read()
     mirrors = "RandomHorizontalFlip: mirrors \\fIp\\fP of them.\n"
     contains(after, mirrors)
-    new = ".TP\n.B brand_new(low=\\-1, fill=N)\nDoes \\fBthis\\fP.\n.IP\n\\&.And that.\n"
+    new = '.TP\n.B brand_new(low=\\-1, fill=N)\nDoes \\fBthis\\fP.\n' \
+          '.RS\n.IP "\\fBA\\fP, \\fIlow\\fP"\nOne.\n.RE\n.IP\n\\&.And that.\n'
     contains(after, new)
     old = before[before.index("RandomHorizontalFlip: "):]
     equal(after.replace(new, "").replace(mirrors, old[:old.index("\n") + 1]), before)
@@ -82,11 +85,19 @@ def _(box):
         contains(file.read(), ".SS brand\nFiles of a brand.\nKeys: \\fBa\\fP, \\fBb\\fP.\nExample: ")
 
 
+@case("each kind says what it does, and its example is of itself")
+def _(box):
+    for family in printed():
+        for kind in family["kinds"]:
+            doc, example = kind.get("doc", ""), kind.get("example", "")
+            equal(doc[-1:], ".", f"the end of what {kind['name']} says")
+            equal(doc.count("`") % 2, 0, f"{kind['name']}: backticks that are left alone")
+            equal(example.startswith(kind["name"]) or family["family"] == "formats", True, f"{kind['name']}: {example}")
+
+
 @case("the example of each format is a dataset of the configuration")
 def _(box):
-    formats = next(family["kinds"] for family in printed() if family["family"] == "formats")
-    equal([kind["name"] for kind in formats if not kind.get("doc") or not kind.get("example")], [], "formats that say nothing")
-    for kind in formats:
+    for kind in next(family["kinds"] for family in printed() if family["family"] == "formats"):
         config = box.path(f"{kind['name']}.conf")
         write(config, f'dataset "x" {{ {kind["example"]} }}\n'.encode())
         done = subprocess.run([os.path.join(BUILD, "dataloaderd"), "--check-config", "-c", config], stdout=subprocess.PIPE,

@@ -16,8 +16,9 @@ def wrapped(text, begin="", rest=""):
 
 def argument_line(argument, width):
     what = argument["allowed"]
-    if argument.get("default"):
-        what += f"; default {argument['default']}"
+    default = argument.get("default") or argument.get("left_out")
+    if default:
+        what += f"; default {default}"
     elif argument["is_optional"]:
         what += "; may be left out"
     return wrapped(what, f"  {argument['name']:{width}}  ", " " * (width + 4))
@@ -26,7 +27,9 @@ def argument_line(argument, width):
 def kind_text(family, kind):
     """A head, paragraphs, a line for each argument, an example, and where more is said."""
     head = kind["name"] if family == "formats" else signature(kind).replace("\\-", "-").replace("\\e", "\\")
-    parts = [wrapped(head, rest="    "), *(wrapped(text.replace("`", "")) for text in kind["doc"].split("\n\n"))]
+    parts = [wrapped(head, rest="    ")]
+    for text in kind["doc"].split("\n\n"):
+        parts.append(wrapped(text.replace("`", ""), rest="  " if text.startswith("- ") else ""))
     arguments = kind.get("arguments", [])
     if arguments:
         width = max(len(argument["name"]) for argument in arguments)

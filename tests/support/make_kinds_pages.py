@@ -4,11 +4,12 @@
     print_kinds | make_kinds_pages.py [--check] ROOT
 
 An entry of a section of SECTIONS is its kind's arguments with their defaults, the class that does the same elsewhere, the
-kind's paragraphs, in which a word in `backticks` is code, and perhaps its example. What is between the entries, and the entries
-of BY_HAND, are written by hand. A kind without an entry gets one after the last one of its section. With --check nothing is
-written: 1 if something would be.
+kind's paragraphs, in which a word in `backticks` is code and "- `TERM`: " begins one of a list, and perhaps its example.
+What is between the entries is written by hand. A kind without an entry gets one after the last one of its section. With
+--check nothing is written: 1 if something would be.
 """
 import functools
+import itertools
 import json
 import os
 import re
@@ -17,29 +18,41 @@ import textwrap
 
 from torch_calls import torch_call
 
-# Page, what the section begins with, family or one kind of it, whether the example is shown: signatures of samplers say
-# little of their values.
-SECTIONS = (("dataloaderd-pipeline.7", ".SS Several views of each sample", "fields views", False),
+# Page, what the section begins with, family (except kinds with a section of their own) or one kind of it, whether the
+# example is shown: signatures of samplers say little of their values.
+SECTIONS = (("dataloaderd-pipeline.7", ".SS Fields that are not pictures", "fields", False),
+            ("dataloaderd-pipeline.7", ".SS Several views of each sample", "fields views", False),
             ("dataloaderd-pipeline.7", ".SS Functions of the trainer", "fields python", False),
+            ("dataloaderd-pipeline.7", ".SS Steps, codecs and collations of plug\\-ins", "fields plugin", False),
+            ("dataloaderd-pipeline.7", ".SS How samples become a batch", "collations", False),
             ("dataloaderd-pipeline.7", ".SS Steps for sound", "sounds", False),
             ("dataloaderd-pipeline.7", ".SS Steps for pictures", "pictures", False),
             ("dataloaderd-samplers.7", ".SH SAMPLERS", "samplers", True))
-BY_HAND = {"decode", "raw", "mix", "pack"}  # they have lists, or are not written with all of their arguments
-ENTRY = re.compile(r"^\.TP\n\.BI? \"?(\w+)[^\n]*\n(?:(?!\.TP\n|\.SS |\.SH |\.PP\n).*\n)*", re.M)
+ENTRY = re.compile(r"^\.TP\n\.B (\w+)[^\n]*\n(?:(?!\.TP\n|\.SS |\.SH |\.PP\n).*\n)*", re.M)
 
 
 def escape(text):
     return text.replace("\\", "\\e").replace("-", "\\-")
 
 
+# What stands for a value that may be left out.
+PLACEHOLDERS = {"whole": "N", "number": "N", "list": "N:N", "range": "FROM:TO", "column": "COLUMN", "name": "NAME"}
+
+
+def shown_argument(argument):
+    """size, interpolation=bilinear, max=N"""
+    value = argument.get("default") or argument.get("left_out")
+    if argument["is_optional"] and not value:
+        form = argument.get("form", "").partition(",")[0]
+        value = form if " " not in form or re.search("[A-Z]", form) else None  # else a sentence
+        value = value or PLACEHOLDERS.get(argument["type"])
+    return "NAME=N" if argument["type"] == "weights" else argument["name"] + (f"={value}" if value else "")
+
+
 def signature(kind):
-    """As tests/unit/test_documents.c wants it: resize(size, interpolation=bilinear, max=N)."""
-    arguments = []
-    for argument in kind["arguments"]:
-        value = argument.get("form") if argument["is_optional"] else argument.get("default")
-        arguments.append(argument["name"] + (f"={value}" if value else ""))
-    is_bare = not arguments and not kind.get("example", "").endswith("()")
-    return escape(kind["name"] + ("" if is_bare else f"({', '.join(arguments)})"))
+    if not kind["arguments"]:
+        return escape(kind["example"])
+    return escape(f"{kind['name']}({', '.join(map(shown_argument, kind['arguments']))})")
 
 
 def origin(like):
@@ -64,16 +77,31 @@ def paragraph(kind, text):
     return re.sub(r"^(?=[.'])", r"\\&", roff, flags=re.M)
 
 
+def item(kind, text):
+    term, _, rest = text[2:].partition(": ")
+    return f".IP \"{paragraph(kind, term)}\"\n{paragraph(kind, rest)}\n"
+
+
+def paragraphs(kind, doc):
+    parts = []
+    for is_list, texts in itertools.groupby(doc.split("\n\n"), lambda text: text.startswith("- ")):
+        if is_list:
+            parts.append(".RS\n" + "".join(item(kind, text) for text in texts) + ".RE\n")
+        else:
+            parts.append(".IP\n".join(paragraph(kind, text) + "\n" for text in texts))
+    return "".join((".IP\n" if i > 0 and not part.startswith(".RS") else "") + part for i, part in enumerate(parts))
+
+
 def entry(kind, has_example):
     begin = origin(kind.get("like", ""))
     doc = begin + (lowered(kind["doc"]) if begin else kind["doc"]) + (f" Example: `{kind['example']}`." if has_example else "")
-    return f".TP\n.B {signature(kind)}\n" + "\n.IP\n".join(paragraph(kind, text) for text in doc.split("\n\n")) + "\n"
+    return f".TP\n.B {signature(kind)}\n{paragraphs(kind, doc)}"
 
 
 def section(heading, kinds, has_example, page):
     begin = page.index(f"\n{heading}\n")
     end = re.compile(r"^\.SH " if heading.startswith(".SH") else r"^\.S[SH] ", re.M).search(page, begin + 5).start()
-    body, kinds = page[begin:end], {kind["name"]: kind for kind in kinds if kind["name"] not in BY_HAND}
+    body, kinds = page[begin:end], {kind["name"]: kind for kind in kinds}
     seen = [found[1] for found in ENTRY.finditer(body)]
     body = ENTRY.sub(lambda found: entry(kinds[found[1]], has_example) if found[1] in kinds else found[0], body)
     last = list(ENTRY.finditer(body))[-1].end()
@@ -153,9 +181,11 @@ def class_table(families, page):
 
 def pages(families):
     """The path of each page, from the root of the tree, and what makes its text of the text that it has."""
+    alone = [chosen for _, _, chosen, _ in SECTIONS]
     for name, heading, chosen, has_example in SECTIONS:
-        family, _, only = chosen.partition(" ")
-        kinds = [kind for kind in families[family] if only in ("", kind["name"])]
+        family = chosen.partition(" ")[0]
+        kinds = [kind for kind in families[family] if f"{family} {kind['name']}" == chosen or
+                 family == chosen and f"{family} {kind['name']}" not in alone]
         yield os.path.join("client", "man", name), functools.partial(section, heading, kinds, has_example)
     yield os.path.join("client", "man", "dataloaderd-datasets.7"), functools.partial(format_sections, families["formats"])
     yield TABLE, lambda _: python_table(families)

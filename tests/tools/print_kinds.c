@@ -5,8 +5,9 @@
  *         "like": TEXT, "arguments": [{ "name": NAME, "type": "number", "default": TEXT, "is_optional": false,
  *         "allowed": "a number from 0 to 256", "minimum": 0, "maximum": 256 }, ...] }, ...] }, ...]
  *
- * What a kind does not say is not there. The last family is "formats", of datasets: each has its name, its doc, its
- * example and the "keys" of the configuration that it takes. */
+ * What a kind does not say is not there; "left_out" is what an argument is that the text need not have. The last family
+ * is "formats", of datasets: each has its name, its doc, its example and the "keys" of the configuration that it takes.
+ */
 #include <cjson/cJSON.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,7 +63,8 @@ static void add_words(cJSON *object, const char *key, const char *words) {
                 cJSON_AddItemToArray(list, cJSON_CreateString(word));
 }
 
-static cJSON *argument_json(const struct kind *kind, const struct argument *argument) {
+static cJSON *argument_json(const struct kind_family *family, const struct kind *kind,
+                            const struct argument *argument) {
         cJSON *object = cJSON_CreateObject();
         char allowed[512];
 
@@ -78,13 +80,15 @@ static cJSON *argument_json(const struct kind *kind, const struct argument *argu
         add_text(object, "attribute", argument->attribute);
         cJSON_AddNumberToObject(object, "minimum", argument->minimum);
         cJSON_AddNumberToObject(object, "maximum", argument->maximum);
+        if (argument->n_choices > 0 && argument->is_optional && family->hides_first_choice)
+                add_text(object, "left_out", argument->choices[0]);
         if (argument->n_choices > 0)
                 cJSON_AddItemToObject(object, "choices",
                                       cJSON_CreateStringArray(argument->choices, (int)argument->n_choices));
         return object;
 }
 
-static cJSON *kind_json(const struct kind *kind) {
+static cJSON *kind_json(const struct kind_family *family, const struct kind *kind) {
         cJSON *object = cJSON_CreateObject(), *arguments;
 
         add_text(object, "name", kind->name);
@@ -96,7 +100,7 @@ static cJSON *kind_json(const struct kind *kind) {
         add_text(object, "gives", kind->gives);
         arguments = cJSON_AddArrayToObject(object, "arguments");
         for (uint32_t i = 0; i < kind_n_arguments(kind); i++)
-                cJSON_AddItemToArray(arguments, argument_json(kind, &kind->arguments[i]));
+                cJSON_AddItemToArray(arguments, argument_json(family, kind, &kind->arguments[i]));
         return object;
 }
 
@@ -115,7 +119,7 @@ int main(void) {
         for (size_t i = 0; i < ARRAY_SIZE(FAMILIES); i++) {
                 kinds = begin_family(families, FAMILIES[i].name);
                 for (const struct kind *const *kind = FAMILIES[i].family->kinds; *kind; kind++)
-                        cJSON_AddItemToArray(kinds, kind_json(*kind));
+                        cJSON_AddItemToArray(kinds, kind_json(FAMILIES[i].family, *kind));
         }
         kinds = begin_family(families, "formats");
         for (size_t i = 0; format_at(i); i++) {

@@ -2,5 +2,8 @@
 #include "daemon/augment/step.h"
 
 const struct step_type step_raw = {
-        .kind = { .name = "raw", .doc = "Delivers the encoded bytes.", .example = "raw" },
+        .kind = { .name = "raw",
+                  .doc = "Delivers the bytes of the file, unchanged and unchecked. No other step may "
+                         "be used with it.",
+                  .example = "raw" },
 };

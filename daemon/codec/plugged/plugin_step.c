@@ -16,7 +16,8 @@
 
 const struct kind field_step_plugin = {
         .name = NAME,
-        .doc = "A step of a plug-in that the configuration names. Its arguments are those that the plug-in says.",
+        .doc = "Applies a step of a plug-in that the configuration names, `PLUGIN.STEP`, with the arguments that "
+               "the plug-in says.",
         .example = EXAMPLE,
 };
 

@@ -27,7 +27,32 @@ static const char *const DTYPES[] = { "float32", "int16" };
 
 const struct kind field_step_audio = {
         .name = "audio",
-        .doc = "Decodes a sound, at one rate and with one or two channels.",
+        .doc = "Decodes sound: WAV, FLAC, Ogg (Vorbis and Opus) and MP3, told by the first bytes, of fields of "
+               "sound or bytes. The samples are those of python-soundfile as float32: whole numbers of b bits are "
+               "divided by 2^(b-1), floats are unchanged. With `dtype=int16` they are multiplied by 32768, rounded, "
+               "and limited to 16 bits. `mono=true` delivers the mean of all channels; `mono=false` needs sounds of "
+               "two channels and delivers frames x 2. `rate` is 1000 to 192000 frames a second (libsamplerate, "
+               "medium quality); without it, each sound keeps its own rate.\n\n"
+               "Without `seconds`, each sound has its own length, at most `max_seconds` (at 48000 frames a second, "
+               "if there is no `rate`); a longer one is a damaged sample. With `seconds`, which needs `rate`, every "
+               "sample has rate x seconds frames: a longer sound is cropped (`crop` is random, center or start), a "
+               "shorter one is padded with zeroes at its end. The crop is chosen in frames of the file, and only "
+               "these are resampled.\n\n"
+               "`start` and `duration` name columns of numbers that say which seconds of its file a sample is, as "
+               "manifests of long recordings have them (`audio(start=offset, duration=duration)`): frames are "
+               "rounded to the nearest one. A part that does not lie in its file is a damaged sample; one that ends "
+               "at most 0.1 s after the file, as manifests round, ends with it. If the dataset has a column of "
+               "numbers `offset` and the step does not say `start`, the job is refused, because every row would be "
+               "the beginning of its file; `start=0` says that this is meant.\n\n"
+               "Of a plain WAV file of more than 256 KiB only its first bytes and the sample's part are read; all "
+               "other files are read as a whole, for each sample. WAV and FLAC are decoded from the first frame "
+               "that is needed; Ogg and MP3 from their beginning, because they do not seek exactly. Damaged samples "
+               "are: a WAV or FLAC that is cut short, a file with more than 8 channels, one that does not say how "
+               "long it is (but a WAV from a pipe, which ends with the file), and what the libraries cannot decode. "
+               "Ogg and MP3 that were cut between two pages or frames are shorter sounds, because nothing in them "
+               "says how long they were. libmpg123 writes about damaged MP3 to the daemon's standard error; this "
+               "cannot be switched off. Without a step, the field delivers its stored bytes. Steps for sound may "
+               "follow.",
         .like = "torchaudio.load, torchaudio.transforms.Resample",
         .example = "audio(rate=16000)",
         .gives = "a wave",

@@ -1,18 +1,5 @@
-/* codec/steps/sound_steps.h: the first step for sound, which decodes it.
- *
- *      audio(start=COLUMN, duration=COLUMN, rate=R, mono=true, seconds=S, crop=random, max_seconds=30, dtype=float32)
- *
- *      start        the column that says at which second of its file each sample begins; 0: at the beginning, whatever
- *                   columns there are
- *      duration     the column that says how many seconds it has; without it, it goes to the file's end
- *
- *      rate         frames a second, 1000 to 192000; without it each sound keeps its own
- *      mono         true: the mean of all channels; false: two channels
- *      seconds      every sample has rate * seconds frames: longer ones are cropped, shorter ones padded with zeroes;
- *                   needs rate. Without it, samples have their own lengths
- *      crop         random, center or start
- *      max_seconds  without seconds: the longest sound that there is room for
- *      dtype        float32 or int16 */
+/* codec/steps/sound_steps.h: the first step for sound, audio(...), which decodes it. Its kind says what its arguments
+ * mean. */
 #pragma once
 
 #include <stdbool.h>

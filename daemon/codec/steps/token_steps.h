@@ -1,19 +1,7 @@
-/* codec/steps/token_steps.h: the step that makes tokens of text.
+/* codec/steps/token_steps.h: the step that makes tokens of text: tokens(NAME, max_length=512) to(int32). Its kind
+ * says what its arguments mean. Before it may come what makes text of the field: json(PATH), text.
  *
- *      tokens(NAME, max_length=512, truncation=right, stride=0, window=first, special=true) to(int32)
- *
- *      NAME         of a tokenizer.json (tokenize/tokenizers.h)
- *      max_length   tokens that a sample has at most, with the special ones. It has no default: a text that is cut
- *                   without a word is a loss that nobody sees, so either this or truncation=none must be said
- *      truncation   of a longer text: right leaves the end out, left the beginning; none: it is a damaged sample, or,
- *                   without max_length, it stays as long as it is
- *      window       first: the one that truncation leaves; random: one of the windows that the text has, each
- *                   max_length long and stride tokens of it those of the window before, drawn anew in each epoch
- *      special      with the tokens that the file puts around a text
- *      digest       of the file: it must be this one. The normal spelling has it, so that ranks and restarts agree
- *      to           int64 (else) or int32
- *
- * Before it may come what makes text of the field: json(PATH), text. */
+ * A text that is cut without a word is a loss that nobody sees, so max_length has no default. */
 #pragma once
 
 #include <stdbool.h>

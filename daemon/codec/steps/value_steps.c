@@ -28,23 +28,33 @@ const enum dlp_dtype value_dtypes[VALUE_DTYPES] = { DLP_DTYPE_BOOL,    DLP_DTYPE
 /* In the sequence in which they may follow each other. */
 const struct kind field_step_json = {
         .name = "json",
-        .doc = "A member of stored JSON; without a path, all of it.",
+        .doc = "A member of stored JSON, such as `json(width)`, `json(objects[0].name)`, or, if a name contains a "
+               "dot, `json([\"a.b\"])`; `json` is all of it. Alone, it delivers the member as JSON text.",
         .example = "json(objects[0].name)",
         .arguments = ARGUMENTS({ ARGUMENT_ANYTHING, "path" }),
 };
 const struct kind field_step_npy = {
         .name = "npy",
-        .doc = "A .npy file as its array.",
+        .doc = "A stored .npy file as its array, in either byte order; Fortran order is refused. A webdataset whose "
+               ".npy files agree in dtype and shape has arrays in this field without any step. Of other bytes, a "
+               "dtype has to follow, and a shape unless it is a single number: `npy to(float32, shape=-1:4)`.",
         .example = "npy",
 };
 const struct kind field_step_text = {
         .name = "text",
-        .doc = "UTF-8 text, checked.",
+        .doc = "UTF-8 text, checked; a part of a file's name is that name's bytes, whatever they are. Python gets a "
+               "list of str, and None for a sample without the field or the member. A list of texts, as Arrow "
+               "files, Parquet, JSON and TFRecord have them, is delivered without a step or with this one, and "
+               "takes no other except `raw`, if it is read from the file; Python gets a list of lists of str.",
         .example = "text",
 };
 const struct kind field_step_to = {
         .name = "to",
-        .doc = "Numbers as numbers of this type; of text and JSON, the number that it is, or the array of this shape.",
+        .doc = "Numbers as numbers of this dtype: bool, int8 to int64, uint8 to uint64, float16, bfloat16, float32 "
+               "or float64. Of bytes, text and JSON it reads the number that they are, or with `shape` an array of "
+               "this shape, of which only the first dimension may vary (-1), as in `to(float32, shape=-1:4)`. A "
+               "number that the dtype cannot hold makes a damaged sample, and so does one of JSON that is not "
+               "finite (NaN, 1e999); a float becomes a whole number without its fraction.",
         .example = "to(int64)",
         .arguments = ARGUMENTS([DTYPE] = { ARGUMENT_CHOICE, "dtype", .choices = value_dtype_names,
                                            .n_choices = VALUE_DTYPES - 1 },

@@ -1,11 +1,4 @@
-/* codec/steps/value_steps.h: the steps for fields that are not pictures.
- *
- *      json(PATH)          a member of stored JSON: json(width), json(objects[0].name), json for all of it
- *      npy                 a .npy file as its array; of bytes only with to(DTYPE) after it
- *      text                UTF-8 text, checked
- *      to(DTYPE)           numbers as numbers of this dtype; of text and JSON: the number that it is
- *      to(DTYPE, shape=N:M)  the same for JSON arrays of this shape; shape=-1 or -1:M: the first dimension varies
- *      raw                 the stored bytes
+/* codec/steps/value_steps.h: the steps for fields that are not pictures: json, npy, text, to, raw.
  *
  * At most one of each, in this sequence; json and npy exclude each other, as do text and to. */
 #pragma once

@@ -12,8 +12,8 @@ static int settle(struct value *values, struct collation *collation, struct why 
 
 const struct collation_type collation_cutmix = {
         .kind = { .name = "cutmix",
-                  .doc = "torchvision's CutMix: as mixup, with a box that is taken from the other sample. lam is the share "
-                         "of the picture that stays; it decides the labels. The part has one picture.",
+                  .doc = "The same as `mixup` with a box that is taken from the other sample. `lam` is the share of "
+                         "the picture that stays; it decides the labels. The part has one picture.",
                   .like = "torchvision.transforms.v2.CutMix",
                   .example = "cutmix(num_classes=1000)",
                   .arguments = ARGUMENTS({ ARGUMENT_NUMBER, "alpha", "1", 0, INFINITY },

@@ -66,11 +66,15 @@ int collation_apply_mix(const struct collation *collation, struct field_form *fo
 
 const struct collation_type collation_mix = {
         .kind = { .name = "mix",
-                  .doc = "timm's Mixup, with its arguments. If both alphas are more than 0, it is cutmix with the "
-                         "probability `switch_prob`, else mixup. With `cutmix_minmax`, `cutmix_alpha` is 1, as in "
-                         "timm. The first sample of a batch is mixed with the last, the second with the last but one, "
-                         "and so on. With `mode=elem` each sample has a lam and a box of its own, with `mode=pair` "
-                         "the two of a pair share theirs. `partner=previous` is torchvision's partner, and its box.",
+                  .doc = "timm's Mixup (1.0.31), with its arguments. If both alphas are more than 0, it is cutmix "
+                         "with the probability `switch_prob`, else mixup. With `cutmix_minmax`, `cutmix_alpha` is "
+                         "1, as in timm. The first sample of a batch is mixed with the last, the second with the "
+                         "last but one, and so on; the middle one of an odd batch with itself. With `mode=elem` "
+                         "each sample has a `lam` and a box of its own, with `mode=pair` the two of a pair share "
+                         "theirs, and the middle one stays as it is. `partner=previous` is torchvision's partner, "
+                         "and its box, which loses the last row or column of a side of odd length: "
+                         "`mix(cutmix_alpha=1, label_smoothing=0, num_classes=N, partner=previous)` is "
+                         "RandomChoice([CutMix(), MixUp()]). All arguments have names.",
                   .like = "timm.data.Mixup",
                   .example = "mix(mixup_alpha=0.2, num_classes=1000)",
                   .arguments =

@@ -173,7 +173,27 @@ static int make(struct dlp_making *making, const struct dlp_step *step, struct d
 
 const struct dlp_step_type dlp_step_pack = {
         .kind = { .name = "pack",
-                  .doc = "Rows of one length that hold several samples each, one after the other.",
+                  .doc = "Rows of at most `size` elements, each filled with several samples; the batch size counts "
+                         "rows. Samples without elements are left out. The strategies:\n\n"
+                         "- `bfd`: Best fit decreasing, as TRL packs: of `rows` samples at a time (default: 1000) "
+                         "the longest first, each into the fullest pack that has room for it. `rows=0` takes the "
+                         "whole epoch at once, which fills packs better still; it takes 22 bytes of memory for each "
+                         "sample while it is done. Longer samples lose their end, as with TRL, or with `long=split` "
+                         "are cut into whole packs and a rest that is packed like a sample (TRL's bfd_split).\n\n"
+                         "- `wrapped`: Samples one after the other, cut wherever a pack is full, so that a sample "
+                         "may be in several packs; the last pack of every `rows` samples is short. Default: the "
+                         "whole epoch at once; `rows=1000` is what TRL does.\n\n"
+                         "- `first_fit`: Each sample, in the order's sequence, into the first of `bins` open packs "
+                         "(default: 64) that has room for it; if none has, all of them come and as many new ones "
+                         "are opened, as Grain's FirstFitPackIterDataset without shuffled bins. Longer samples are "
+                         "an error, as with Grain.\n\n"
+                         "`long` is error, truncate (not for wrapped), skip or split. `max_samples` is the most "
+                         "samples of a pack (bfd and first_fit). Packs of best fit come in an order of their own "
+                         "(that of as many samples with this seed and epoch) if the epoch is shuffled, because they "
+                         "are made from the longest samples down; the others come as they are made. `shuffle` says "
+                         "otherwise. With `shuffle=true` and an epoch that is not shuffled, the order is that of a "
+                         "dataset that was packed once and is then shuffled, as with TRL's trainers and "
+                         "DistributedSampler; without, samples are packed anew in each epoch.",
                   .example = "pack(4096, column=tokens)",
                   .arguments = ARGUMENTS(
                           { ARGUMENT_WHOLE, "size", .minimum = 1, .maximum = DLP_PACK_SIZE_MAX },

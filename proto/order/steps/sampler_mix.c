@@ -307,8 +307,29 @@ static int make(struct dlp_making *making, const struct dlp_step *step, struct d
 
 const struct dlp_step_type dlp_step_mix = {
         .kind = { .name = "mix",
-                  .doc = "Samples of the parts of a dataset that is made of several, in shares that may change from "
-                         "epoch to epoch.",
+                  .doc = "Samples of the parts of a dataset that is made of several, each with its weight; a part "
+                         "that is not named is left out, and without any name all parts are taken, with their sizes "
+                         "as weights. A part that was given by its path is called by the path's last word: "
+                         "/data/web is `web`.\n\n"
+                         "- `how=proportion`: Weights are shares of the epoch's `n` samples, rounded so that they "
+                         "add up to `n`. Without `n` these are as many as the named parts have. `until=first` "
+                         "instead ends the epoch before a part would come a second time, `until=all` when all parts "
+                         "have come once. With `temperature` the weights are raised to the power 1 / temperature "
+                         "before.\n\n"
+                         "- `how=repeat`: A weight says how often the part comes in an epoch (2.5 times), rounded "
+                         "down.\n\n"
+                         "- `how=choose`: A weight is the number of samples.\n\n"
+                         "- `how=blend`: Shares, in the sequence of Megatron's BlendedDataset: each position gets "
+                         "the part that lacks most of its share.\n\n"
+                         "- `to`, `at`: Weights that change: linearly from those of epoch 0 to `to` in epoch `at`, "
+                         "and then no more. With several epochs, `to` has the weights of all parts for each of "
+                         "them: `mix(a=1, b=0, to=0.5:0.5:0:1, at=4:8)`.\n\n"
+                         "- `even=true`: The parts are in proportion in each beginning of the epoch, to less than "
+                         "one sample; else their positions are shuffled.\n\n"
+                         "A part's samples come in passes, each of which is a shuffle of its own: part number i "
+                         "(from 0) with the seed philox(seed, i + 1), and the pass in place of the epoch. An epoch "
+                         "goes on where the one before has stopped, so no sample of a part comes a second time "
+                         "before all of its part have come once.",
                   .like = "datasets.interleave_datasets, Megatron's BlendedDataset",
                   .example = "mix(photos=0.7, sketches=0.3, n=50000)",
                   .arguments = ARGUMENTS(
