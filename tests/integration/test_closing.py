@@ -55,7 +55,7 @@ class Scene:
 
         def send():
             senders = [self.hole.lingering() for _ in range(n)]
-            socket.send_fds(client.socket, [packet], [sender.fileno() for sender in senders])
+            client.send(packet, [sender.fileno() for sender in senders])
         self.in_child(send)
         return client
 
@@ -132,7 +132,7 @@ def _(box):
         clients = [HandClient(scene.daemon.socket) for _ in range(20)]
         for client in clients:
             with contextlib.suppress(OSError):
-                socket.send_fds(client.socket, [request("status")], [scene.hole.lingering().fileno() for _ in range(2)])
+                client.send(request("status"), [scene.hole.lingering().fileno() for _ in range(2)])
 
     os.chmod(box.folder, 0o755)
     os.chmod(scene.daemon.folder, 0o755)
@@ -163,7 +163,7 @@ def _(box):
         children.append(os.fork())
         if children[-1] == 0:  # its own end hangs as well
             with contextlib.suppress(BaseException):
-                socket.send_fds(client.socket, [request("attach", attach_body("d"))], [os.open(name, os.O_RDONLY)])
+                client.send(request("attach", attach_body("d")), [os.open(name, os.O_RDONLY)])
             os._exit(0)
         contains(client.receive().decode(errors="replace"), "d")
         scene.goes_on(f"the {i}. file")
@@ -185,7 +185,7 @@ def _(box):
         def send():
             memory = os.memfd_create("large")
             os.posix_fallocate(memory, 0, 128 << 20)
-            socket.send_fds(client.socket, [packet], [memory])
+            client.send(packet, [memory])
         scene.in_child(send)
         scene.goes_on("a piece of memory")
         client.close()
@@ -231,7 +231,7 @@ def _(box):
 
     def send_and_stop():
         for client in waiting + late:
-            socket.send_fds(client.socket, [request("status")], [scene.hole.lingering().fileno()] * 2)
+            client.send(request("status"), [scene.hole.lingering().fileno()] * 2)
         scene.daemon.signal(signal.SIGTERM)
     scene.in_child(send_and_stop)
     equal(scene.daemon.process.wait(patience(60)), 0, "how it ends")

@@ -7,7 +7,6 @@ import mmap
 import os
 import random
 import signal
-import socket
 import struct
 import sys
 import time
@@ -108,7 +107,7 @@ def _(box):
     for n_descriptors in (1, 4, 200):
         client = HandClient(scene.daemon.socket)
         descriptors = [os.open("/dev/null", os.O_RDONLY) for _ in range(n_descriptors)]
-        socket.send_fds(client.socket, [request("status")], descriptors)
+        client.send(request("status"), descriptors)
         for descriptor in descriptors:
             os.close(descriptor)
         equal(client.closed(), True, f"closed after {n_descriptors} descriptors")

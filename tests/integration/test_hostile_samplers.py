@@ -36,7 +36,7 @@ class Scene:
         """The reply to a request to attach, as text; "" if the connection was closed instead."""
         client = HandClient(self.daemon.socket)
         try:
-            socket.send_fds(client.socket, [request("attach", body)], list(descriptors))
+            client.send(request("attach", body), list(descriptors))
             try:
                 reply = client.receive()
             except ConnectionResetError:
@@ -156,19 +156,19 @@ def _(box):
     contains(scene.daemon.log(), "descriptors")
     for kind in ("seek", "status", "datasets", "jobs", "errors", "classes"):
         client, descriptor = HandClient(scene.daemon.socket), memory()
-        socket.send_fds(client.socket, [request(kind)], [descriptor])
+        client.send(request(kind), [descriptor])
         os.close(descriptor)
         equal(client.closed(), True, f"closed after {kind} with a descriptor")
         client.close()
     for _ in range(20):
         client, descriptor = HandClient(scene.daemon.socket), memory()
-        socket.send_fds(client.socket, [b""], [descriptor])  # a packet without a byte
+        client.send(b"", [descriptor])  # a packet without a byte
         os.close(descriptor)
         equal(client.closed(), True, "closed after an empty packet with a descriptor")
         client.close()
     client = HandClient(scene.daemon.socket)
     for descriptor in (memory(), memory()):  # with the next requests, before the first one is answered
-        socket.send_fds(client.socket, [request("attach", wish())], [descriptor])
+        client.send(request("attach", wish()), [descriptor])
         os.close(descriptor)
     client.receive()
     client.close()
@@ -208,7 +208,7 @@ def _(box):
     scene = Scene(box)
     for sampler in ("weighted(column=w, n=30000000)", "random(n=30000000)", "length_grouped(column=w)", "repeat(100000)") * 3:
         client, descriptor = HandClient(scene.daemon.socket), memory()
-        socket.send_fds(client.socket, [request("attach", wish(sampler, batch=4))], [descriptor])
+        client.send(request("attach", wish(sampler, batch=4)), [descriptor])
         os.close(descriptor)
         if sampler.startswith("w"):
             client.receive()

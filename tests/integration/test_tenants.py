@@ -11,7 +11,6 @@ import re
 import select
 import shutil
 import signal
-import socket
 import struct
 import subprocess
 import sys
@@ -775,7 +774,7 @@ def misbehave(house, round_number):
                 client.send(request("datasets"))  # reads nothing
         elif kind == 4:
             pipes = os.pipe()
-            socket.send_fds(client.socket, [request("jobs")], pipes)
+            client.send(request("jobs"), pipes)
             for descriptor in pipes:
                 os.close(descriptor)
         elif kind == 5:

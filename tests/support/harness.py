@@ -18,6 +18,7 @@ DLP_BUILD names the build that is tested (build/release unless set). Python's st
 import collections
 import contextlib
 import ctypes
+import errno
 import hashlib
 import json
 import os
@@ -905,8 +906,21 @@ class HandClient:
         self.socket.settimeout(patience(5))
         self.descriptors = []
 
-    def send(self, packet):
-        self.socket.send(packet)
+    def send(self, packet, descriptors=()):
+        if descriptors:
+            within(5, lambda: self._has_sent(packet, descriptors), "room for descriptors under way")
+        else:
+            self.socket.send(packet)
+
+    def _has_sent(self, packet, descriptors):
+        """The kernel limits how many a user has under way, and the tests beside this one are the same user's."""
+        try:
+            socket.send_fds(self.socket, [packet], descriptors)
+        except OSError as error:
+            if error.errno != errno.ETOOMANYREFS:
+                raise
+            return False
+        return True
 
     def receive(self):
         """One packet; b"" at the end. Descriptors that came with it are kept. Wake-ups are passed over."""
