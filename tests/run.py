@@ -17,9 +17,8 @@ A script may ask for its own terms in a comment among its first lines:
 "alone": with nothing beside it, for a test that needs something that exists once on a machine. A deadline does not count as one:
 tests must also pass while all CPUs are busy. A limit tells a hang from a slow machine and nothing else.
 
-More tests run at a time than there are CPUs (three more), since most of a test's time is waiting: with two more than two CPUs, a
-quarter of these was idle. The longest begin first, as
-build/check/times.txt says, which each run keeps, or else tests/times.txt, so that no long one is left over at the end.
+More tests run at a time than there are CPUs (three more), since most of a test's time is waiting; and while a CPU is idle all the
+same, up to MORE_MAX beside them. The longest begin first, as build/check/times.txt says, which each run keeps, or else tests/times.txt, so that no long one is left over at the end.
 
 A process or a file in TMPDIR that a test leaves behind is a failure of that test, and is removed.
 
@@ -64,6 +63,9 @@ CASE_SKIPPED = re.compile(r"^skipped\s+(.*)$", re.M)
 TELLING = re.compile(r"\b(fail|failed|FAILED|error|Error|ERROR|bad|BAD|left|SUMMARY)\b|[a-z]Error\b|:[EF]:")
 TELLING_LINES = 12
 UNSTEADY_MAX = 3
+MORE_MAX = 4
+LOOK_SECONDS = 1  # at idle CPUs
+IDLE_ENOUGH = 0.5  # CPUs, on average since the last look, for one test more
 NEVER_THE_MACHINE = re.compile(r"Sanitizer|runtime error: |^==\d+== |Segmentation fault|core dumped|signal 11", re.M)
 
 
@@ -343,11 +345,18 @@ def longest_first(tests):
     return sorted(tests, key=lambda test: -times.get(f"{test.variant}:{test.name}", 0))
 
 
-def run_beside(tests, n_jobs, report):
-    """Runs tests at most n_jobs at a time, in order."""
+def idle_seconds():
+    """Of the CPUs that are ours, since the machine began."""
+    with open("/proc/stat", encoding="ascii") as stat:
+        lines = dict(line.split(None, 1) for line in stat)
+    return sum(int(lines[f"cpu{number}"].split()[3]) for number in os.sched_getaffinity(0)) / os.sysconf("SC_CLK_TCK")
+
+
+def run_beside(tests, n_jobs, report, n_more=0):
+    """Runs tests n_jobs at a time, in order, and up to n_more beside them while CPUs are idle."""
     todo = list(reversed(tests))
 
-    def work():
+    def work(goes_on):
         while True:
             with LOCK:
                 if not todo:
@@ -356,18 +365,27 @@ def run_beside(tests, n_jobs, report):
             run(test)
             with LOCK:
                 report.line(test)
+            if not goes_on:
+                return
 
-    threads = [threading.Thread(target=work, daemon=True) for _ in range(n_jobs)]
-    for thread in threads:
+    def begin(goes_on):
+        thread = threading.Thread(target=work, args=(goes_on,), daemon=True)
         thread.start()
-    for thread in threads:
-        while thread.is_alive():  # so that Ctrl-C arrives here
-            thread.join(0.2)
+        return thread
+
+    threads = [begin(True) for _ in range(n_jobs)]
+    idle = idle_seconds()
+    while threads:
+        threads[0].join(LOOK_SECONDS)  # so that Ctrl-C arrives here
+        threads = [thread for thread in threads if thread.is_alive()]
+        before, idle = idle, idle_seconds()
+        if todo and len(threads) < n_jobs + n_more and idle - before > IDLE_ENOUGH * LOOK_SECONDS:
+            threads.append(begin(False))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--jobs", type=int, default=min(8, len(os.sched_getaffinity(0))) + 3, help="tests at a time")
+    parser.add_argument("--jobs", type=int, help="tests at a time, exactly")
     parser.add_argument("--limit", type=float, default=600, help="seconds, unless a script asks for its own")
     parser.add_argument("--again", action="store_true", help="what fails is run once more at the end, alone")
     parser.add_argument("tests", nargs="+", metavar="VARIANT:PATH")
@@ -382,7 +400,8 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        run_beside(longest_first([test for test in tests if not test.alone]), options.jobs, report)
+        run_beside(longest_first([test for test in tests if not test.alone]),
+                   options.jobs or min(8, len(os.sched_getaffinity(0))) + 3, report, 0 if options.jobs else MORE_MAX)
         run_beside([test for test in tests if test.alone], 1, report)
         if options.again:
             report.try_again()

@@ -141,6 +141,31 @@ def _(box):
     equal(done.stdout.splitlines()[-1], "4 passed, 0 failed, 0 skipped", done.stdout)
 
 
+BESIDE = """
+import sys, time
+sys.path.insert(0, sys.argv[1])
+import run
+run.LOOK_SECONDS, is_idle = 0.1, float(sys.argv[2])
+run.idle_seconds = lambda: time.monotonic() * is_idle
+report = run.Report()
+run.run_beside([run.Test(path, 20) for path in sys.argv[3:]], 1, report, 1)
+print(report.passed, report.failed)
+"""
+
+
+@case("while CPUs are idle one more test runs beside the others; while they are busy none does")
+def _(box):
+    for is_idle, script in ((1, "touch $0.here; until [ $(ls *.here | wc -l) -ge 2 ]; do sleep 0.1; done"),
+                            (0, "mkdir once || exit 1; sleep 0.5; rmdir once")):
+        paths = [box.path(f"idle{is_idle}-{number}.sh") for number in range(2)]
+        for path in paths:
+            write(path, f"#!/bin/bash\ncd {box.folder}\n{script}\n".encode())
+            os.chmod(path, 0o755)
+        done = subprocess.run([sys.executable, "-c", BESIDE, os.path.dirname(RUNNER), str(is_idle), *(f"release:{path}" for path in paths)],
+                              check=True, stdout=subprocess.PIPE, universal_newlines=True, timeout=300)
+        equal(done.stdout.splitlines()[-1], "2 0", done.stdout)
+
+
 @case("the last line is the count, and long output is cut to its end")
 def _(box):
     _, last, output = run(box, "for i in $(seq 1000); do echo line $i; done; exit 1")
