@@ -240,6 +240,18 @@ def _(box):
         cluster.unstamped()
 
 
+@case("a node without the program is named, and what mpirun says on stdout of all that lack it is not among the JSON")
+def _(box):
+    folder, _, _ = photos(box, 0)
+    with Nodes(box, 3) as nodes:
+        cluster = Cluster(box, nodes, folder)
+        for node in nodes[1], nodes[2]:
+            node.run(["mount", "--bind", "/dev/null", STAGE])
+        done = cluster.run(status=71)
+        contains(done.errors, f"{STAGE} cannot be run on node")
+        cluster.unstamped()
+
+
 @case("a full disk on one node: it is named, the others keep what they have, and running again continues")
 def _(box):
     folder, files, size = photos(box)

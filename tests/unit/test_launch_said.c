@@ -1,5 +1,5 @@
-/* What mpirun says on stderr: the processes' own lines pass, its paragraphs become a sentence. The texts are those of
- * Open MPI 4.1.4. */
+/* What mpirun says on stderr and stdout: the processes' own lines pass, its paragraphs become a sentence. The texts are
+ * those of Open MPI 4.1.4. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,6 +73,8 @@ static const struct {
           "", "not done within 3 s", true, false },
         { DASHES "What nobody knows.\n" DASHES, DASHES "What nobody knows.\n" DASHES, "", false, false },
         { DASHES "cut off", DASHES "cut off", "", false, false },
+        { "{\"message\":\"4 total processes failed to start\"}\n2 total processes killed (some possibly by mpirun)\n{}\n",
+          "{\"message\":\"4 total processes failed to start\"}\n{}\n", "", false, false },
         { "-----\n-- x\n", "-----\n-- x\n", "", false, false },
         { "[node1:77] *** Process received signal ***\n", "[node1:77] *** Process received signal ***\n", "", false,
           false },

@@ -28,18 +28,23 @@
 #define MEETING       4u  /* ... and so many times that until they have found the launcher, and a process runs */
 #define HOSTS_A_S     4u  /* ... and a second more for so many, since ssh comes to them one by one */
 #define LATE_SIZE     300u /* of their names */
-#define DRAIN_MS      500  /* what comes on stderr after the launcher has ended */
+#define DRAIN_MS      500  /* what comes after the launcher has ended */
 #define OUR_PROBLEM   EX_OSERR
 #define SIGNAL_STATUS 128
 
 #define LAUNCHER (&LAUNCHER_OPENMPI)
 
+/* stdout or stderr of the launcher, which speaks on both. */
+struct stream {
+        struct said said;
+        int fd; /* -1 after its end */
+};
+
 struct run {
         const struct launcher *launcher;
-        struct said said;
+        struct stream out, err;
         pid_t pid;
         int signals_fd; /* SIGINT, SIGTERM, SIGHUP; SIGCHLD: the launcher has ended */
-        int stderr_fd;  /* -1 after its end */
         const char *hosts;
         uint64_t startup_s;
         uint64_t up_ns;       /* all nodes must have answered by then; UINT64_MAX: they have */
@@ -55,14 +60,16 @@ struct run {
 
 /* ---- the launcher ------------------------------------------------------------------------------------------------ */
 
-static _Noreturn void become_launcher(const struct launch_command *command, int stderr_fd, int errno_fd,
+static _Noreturn void become_launcher(const struct launch_command *command, int out_fd, int err_fd, int errno_fd,
                                       const sigset_t *mask) {
         int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC), error;
 
         setpgid(0, 0);
         prctl(PR_SET_PDEATHSIG, SIGTERM);
         setenv(LAST_WORD_VARIABLE, "1", 1);
-        if (null_fd >= 0 && dup2(null_fd, STDIN_FILENO) >= 0 && dup2(stderr_fd, STDERR_FILENO) >= 0) {
+        signal(SIGPIPE, SIG_DFL);
+        if (null_fd >= 0 && dup2(null_fd, STDIN_FILENO) >= 0 && dup2(out_fd, STDOUT_FILENO) >= 0 &&
+            dup2(err_fd, STDERR_FILENO) >= 0) {
                 sigprocmask(SIG_SETMASK, mask, NULL);
                 execvp(command->words[0], (char *const *)command->words);
         }
@@ -70,32 +77,42 @@ static _Noreturn void become_launcher(const struct launch_command *command, int 
         _exit(write(errno_fd, &error, sizeof(error)) == sizeof(error) ? EX_UNAVAILABLE : EX_OSERR);
 }
 
-/* Returns once it is the launcher, or is known not to become it. */
-static int launch_start(struct run *run, const struct launch_command *command, const sigset_t *mask, struct why *why) {
-        _cleanup_(closep) int stderr_read = -1, stderr_write = -1, errno_read = -1, errno_write = -1;
-        int fds[2], error = 0;
+static int make_pipe(const struct run *run, int *ret_read_fd, int *ret_write_fd, struct why *why) {
+        int fds[2];
 
         if (pipe2(fds, O_CLOEXEC) < 0)
                 return why_errno(why, -errno, "a pipe for %s", run->launcher->name);
-        stderr_read = fds[0];
-        stderr_write = fds[1];
-        if (pipe2(fds, O_CLOEXEC) < 0)
-                return why_errno(why, -errno, "a pipe for %s", run->launcher->name);
-        errno_read = fds[0];
-        errno_write = fds[1];
+        *ret_read_fd = fds[0];
+        *ret_write_fd = fds[1];
+        return 0;
+}
+
+/* Returns once it is the launcher, or is known not to become it. */
+static int launch_start(struct run *run, const struct launch_command *command, const sigset_t *mask, struct why *why) {
+        _cleanup_(closep) int out_write = -1, err_write = -1, errno_read = -1, errno_write = -1;
+        int error = 0, r;
+
+        r = make_pipe(run, &run->out.fd, &out_write, why);
+        if (r == 0)
+                r = make_pipe(run, &run->err.fd, &err_write, why);
+        if (r == 0)
+                r = make_pipe(run, &errno_read, &errno_write, why);
+        if (r < 0)
+                return r;
         run->pid = fork();
         if (run->pid < 0)
                 return why_errno(why, -errno, "starting %s", run->launcher->name);
         if (run->pid == 0)
-                become_launcher(command, stderr_write, errno_write, mask);
+                become_launcher(command, out_write, err_write, errno_write, mask);
         setpgid(run->pid, run->pid);
+        close(take_fd(&out_write));
+        close(take_fd(&err_write));
         close(take_fd(&errno_write));
         if (read(errno_read, &error, sizeof(error)) == sizeof(error)) {
                 waitpid(run->pid, NULL, 0);
                 return why_errno(why, -error, "%s, which starts the other nodes, cannot be run (%s)",
                                  run->launcher->name, run->launcher->package);
         }
-        run->stderr_fd = take_fd(&stderr_read);
         return 0;
 }
 
@@ -133,15 +150,15 @@ static void launch_reap(struct run *run) {
                 }
 }
 
-static void launch_take_words(struct run *run) {
+static void launch_take_words(struct run *run, struct stream *stream) {
         char bytes[4096];
-        ssize_t n = read(run->stderr_fd, bytes, sizeof(bytes));
+        ssize_t n = read(stream->fd, bytes, sizeof(bytes));
 
         if (n > 0)
-                said_feed(&run->said, bytes, (size_t)n);
+                said_feed(&stream->said, bytes, (size_t)n);
         else if (n == 0 || errno != EINTR)
-                close(take_fd(&run->stderr_fd));
-        if (said_is_ending(&run->said))
+                close(take_fd(&stream->fd));
+        if (said_is_ending(&stream->said))
                 be_patient(run, ENDING_S);
 }
 
@@ -153,7 +170,7 @@ static void end_late(struct run *run) {
 /* Ends it if there are nodes that were called and do not come up. */
 static void check_late(struct run *run) {
         uint64_t now_ns = clock_now_ns();
-        bool is_ending = run->forwarded != 0 || said_is_ending(&run->said);
+        bool is_ending = run->forwarded != 0 || said_is_ending(&run->err.said);
 
         if (now_ns >= run->up_ns) {
                 run->up_ns = UINT64_MAX;
@@ -162,7 +179,7 @@ static void check_late(struct run *run) {
         }
         if (now_ns >= run->begun_ns) {
                 run->begun_ns = UINT64_MAX;
-                run->is_apart = !is_ending && run->late[0] == '\0' && !run->said.has_begun;
+                run->is_apart = !is_ending && run->late[0] == '\0' && !run->err.said.has_begun;
                 if (run->is_apart)
                         end_late(run);
         }
@@ -179,15 +196,29 @@ static int ms_left(const struct run *run) {
         return left_ns > 60 * NS_PER_S ? 60000 : (int)(left_ns / 1000000 + 1);
 }
 
+static void drain(struct run *run, struct stream *stream) {
+        for (int i = 0; stream->fd >= 0 && i < 64; i++) {
+                struct pollfd fd = { .fd = stream->fd, .events = POLLIN };
+
+                if (poll(&fd, 1, DRAIN_MS) <= 0)
+                        break;
+                launch_take_words(run, stream);
+        }
+        said_end(&stream->said);
+}
+
 static void watch_it(struct run *run) {
         while (!run->has_ended) {
                 struct pollfd fds[] = { { .fd = run->signals_fd, .events = POLLIN },
-                                        { .fd = run->stderr_fd, .events = POLLIN } };
+                                        { .fd = run->err.fd, .events = POLLIN },
+                                        { .fd = run->out.fd, .events = POLLIN } };
 
                 if (poll(fds, ARRAY_SIZE(fds), ms_left(run)) < 0 && errno != EINTR)
                         break;
                 if (fds[1].revents)
-                        launch_take_words(run);
+                        launch_take_words(run, &run->err);
+                if (fds[2].revents)
+                        launch_take_words(run, &run->out);
                 if (fds[0].revents)
                         take_signals(run);
                 launch_reap(run);
@@ -199,14 +230,8 @@ static void watch_it(struct run *run) {
                         kill(-run->pid, SIGKILL);
                 }
         }
-        for (int i = 0; run->stderr_fd >= 0 && i < 64; i++) {
-                struct pollfd fd = { .fd = run->stderr_fd, .events = POLLIN };
-
-                if (poll(&fd, 1, DRAIN_MS) <= 0)
-                        break;
-                launch_take_words(run);
-        }
-        said_end(&run->said);
+        drain(run, &run->err);
+        drain(run, &run->out);
 }
 
 /* Processes of this node are in groups of their own; with the launcher gone they are our children (we are their
@@ -253,22 +278,22 @@ static int launch_conclude(const struct run *run, struct why *why) {
                         run->launcher->name, (unsigned long long)(run->startup_s * MEETING), run->launcher->agent);
                 return OUR_PROBLEM;
         }
-        if (run->said.sentence[0]) {
-                why_set(why, 0, "%s", run->said.sentence);
+        if (run->err.said.sentence[0]) {
+                why_set(why, 0, "%s", run->err.said.sentence);
                 return OUR_PROBLEM;
         }
-        if (run->said.last_word > 0)
-                return run->said.last_word; /* it has said why */
-        if (status < run->launcher->statuses_from && said_program_ended_it(&run->said))
+        if (run->err.said.last_word > 0)
+                return run->err.said.last_word; /* it has said why */
+        if (status < run->launcher->statuses_from && said_program_ended_it(&run->err.said))
                 return status;
-        why_set(why, 0, "%s ended with status %d%s%s", run->launcher->name, status, run->said.error[0] ? ": " : "",
-                run->said.error);
+        why_set(why, 0, "%s ended with status %d%s%s", run->launcher->name, status, run->err.said.error[0] ? ": " : "",
+                run->err.said.error);
         return OUR_PROBLEM;
 }
 
 static void pass_on(void *userdata, const char *bytes, size_t n_bytes) {
         while (n_bytes > 0) {
-                ssize_t n = write(STDERR_FILENO, bytes, n_bytes);
+                ssize_t n = write((int)(intptr_t)userdata, bytes, n_bytes);
 
                 if (n < 0 && errno != EINTR)
                         return;
@@ -279,15 +304,18 @@ static void pass_on(void *userdata, const char *bytes, size_t n_bytes) {
 
 static int see_to_it(const struct launch_command *command, const struct launch_options *options, const sigset_t *mask,
                      const sigset_t *watched, struct why *why) {
+        const struct said said = { .launcher = LAUNCHER, .hosts = command->hosts, .pass_on = pass_on };
         struct run run = {
                 .launcher = LAUNCHER,
-                .said = { .launcher = LAUNCHER, .hosts = command->hosts, .pass_on = pass_on },
+                .out = { .said = said, .fd = -1 },
+                .err = { .said = said, .fd = -1 },
                 .signals_fd = -1,
-                .stderr_fd = -1,
                 .kill_ns = UINT64_MAX,
         };
         int r;
 
+        run.out.said.userdata = (void *)(intptr_t)STDOUT_FILENO;
+        run.err.said.userdata = (void *)(intptr_t)STDERR_FILENO;
         run.hosts = command->hosts;
         run.startup_s = options->startup_s > 0 ? options->startup_s : STARTUP_S + command->n_hosts / HOSTS_A_S;
         run.up_ns = clock_now_ns() + run.startup_s * NS_PER_S;
@@ -302,7 +330,8 @@ static int see_to_it(const struct launch_command *command, const struct launch_o
                 kill_orphans(&run);
                 r = launch_conclude(&run, why);
         }
-        closep(&run.stderr_fd);
+        closep(&run.out.fd);
+        closep(&run.err.fd);
         closep(&run.signals_fd);
         return r;
 }
@@ -322,6 +351,7 @@ int launch(const struct launch_options *options, struct why *why) {
         sigaddset(&watched, SIGTERM);
         sigaddset(&watched, SIGHUP);
         sigaddset(&watched, SIGCHLD);
+        signal(SIGPIPE, SIG_IGN); /* a reader that goes does not end the run */
         sigprocmask(SIG_BLOCK, &watched, &mask);
         prctl(PR_SET_CHILD_SUBREAPER, 1);
         r = see_to_it(command, options, &mask, &watched, why);

@@ -92,7 +92,9 @@ static void end_paragraph(struct said *said, bool is_whole) {
         said->pass_on(said->userdata, said->text, said->n_text);
 }
 
-static bool is_noise(const struct launcher *launcher, const char *line) {
+static bool is_noise(const struct launcher *launcher, const char *line, size_t n) {
+        if (!launcher->may_be_own(line, n))
+                return false;
         for (size_t i = 0; i < launcher->n_noisy_lines; i++)
                 if (strstr(line, launcher->noisy_lines[i]))
                         return true;
@@ -156,7 +158,7 @@ static void take_line(struct said *said) {
                 said->in_paragraph = true;
                 memcpy(said->text, line, n);
                 said->n_text = n;
-        } else if (is_noise(said->launcher, line)) {
+        } else if (is_noise(said->launcher, line, n)) {
                 take_noise(said, line, n);
         } else {
                 remember_before(said, line, n);

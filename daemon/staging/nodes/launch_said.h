@@ -1,4 +1,4 @@
-/* staging/nodes/launch_said.h: what a launcher and its agents say on stderr, taken apart.
+/* staging/nodes/launch_said.h: what a launcher and its agents say on stderr and stdout, taken apart.
  *
  * A launcher passes on what the processes write and speaks in between, in paragraphs between two rules, most of
  * which are advice to somebody who debugs MPI. Of those that are known one sentence is kept which names the node; what

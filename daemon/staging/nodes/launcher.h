@@ -1,6 +1,6 @@
 /* staging/nodes/launcher.h: a program that starts this one on all nodes, as launch.c sees it.
  *
- * What a launcher is called with, and what its English words on stderr mean, is known in its own file (launcher_NAME.c)
+ * What a launcher is called with, and what its English words mean, is known in its own file (launcher_NAME.c)
  * and nowhere else. There is one so far: Open MPI's mpirun. */
 #pragma once
 
