@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "daemon/ctl/users/access.h"
+#include "daemon/data/format.h"
 
 struct look {
         struct session *session;
@@ -45,29 +46,33 @@ static void ctl_sources_look_work(void *userdata) {
                 look->result = ctl_sources_look_at(look->sources[i], &look->why);
 }
 
-/* A Dataset object of the trainer's comes as numbers, and not as files that could be found elsewhere. */
-static bool is_numbers(const Dlp__Source *source) {
+/* A Dataset object of the trainer's does not come as files that could be found elsewhere. */
+static bool is_object(const Dlp__Source *source) {
+        const struct format *format;
+        struct why why;
+
         for (size_t i = 0; i < source->n_options; i++)
-                if (strcmp(source->options[i], "format=numbers") == 0)
+                if (strncmp(source->options[i], "format=", strlen("format=")) == 0 &&
+                    format_find(source->options[i] + strlen("format="), &format, &why) == 0 && format->is_object)
                         return true;
         return false;
 }
 
-static int refuse_paths(const struct session *session, bool is_object, struct why *why) {
+static int refuse_paths(const struct session *session, bool was_object, struct why *why) {
         const char *whom = session->server->options.settings->paths ? "paths and Dataset objects to its own user only"
                                                                     : "the datasets of its configuration only";
 
         return why_set(why, -EPERM,
                        "dataset: this daemon serves %s; without DATALOADERD_SOCKET and the socket option, %s is served "
                        "by a daemon of your own, which starts by itself",
-                       whom, is_object ? "the object that from_dataset() was given" : "a path");
+                       whom, was_object ? "the object that from_dataset() was given" : "a path");
 }
 
 static int check_may_ask(const struct session *session, Dlp__Source *const *sources, size_t n_sources,
                          struct why *why) {
         if (n_sources > DLP_PARTS_MAX)
                 return why_set(why, -EINVAL, "dataset: %zu datasets; at most %u are allowed", n_sources, DLP_PARTS_MAX);
-        return access_paths(session) ? 0 : refuse_paths(session, n_sources > 0 && is_numbers(sources[0]), why);
+        return access_paths(session) ? 0 : refuse_paths(session, n_sources > 0 && is_object(sources[0]), why);
 }
 
 static int name_one(struct session *session, const Dlp__Source *source, char ret_name[DLP_DATASET_MAX],

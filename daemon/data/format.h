@@ -40,12 +40,46 @@ struct format_naming {
         bool is_file; /* only if the path names files: beside others such a file is a readme */
 };
 
+/* A kind of files that prepare = "convert" (staging/run/conversions.h) puts through a program, told by their names. */
+#define FORMAT_WORDS 5u
+struct format_conversion {
+        const char *ending;              /* of the name; the first row whose ending fits counts */
+        const char *words[FORMAT_WORDS]; /* the program and its arguments, NULL at the end; the first NULL: Python */
+        const char *becomes; /* of files that are known by their names, in place of the ending; NULL: what the program
+                              * writes is a file of samples with a new name (struct format_written) */
+        bool is_kept_alone;  /* a name is kept only if nothing is to be done to files of other rows */
+        const char *begin;   /* of the name, too; NULL: any */
+        const char *beside;  /* there is a file of this name in the folder; NULL: need not be */
+        const char *without; /* there is none that has this ending in place of the row's; NULL: may be */
+};
+
+#define FORMAT_DECOMPRESSED(ending)                                                                                    \
+        { ending ".gz", { "gzip", "-dc" }, ending }, { ending ".zst", { "zstd", "-dcq" }, ending },                    \
+                { ending ".xz", { "xz", "-dc" }, ending }, {                                                           \
+                ending ".bz2", { "bzip2", "-dc" }, ending                                                              \
+        }
+
+#define FORMAT_HEAD_BYTES 512u
+
+/* Files of samples as a program writes them for the preparation of a staging (staging/prepare/converter.h). */
+struct format_written {
+        const char *suffix; /* of their names: ".tar" */
+        size_t n_head;      /* the bytes by which they are told, FORMAT_HEAD_BYTES at most: if several formats may be
+                             * meant the one that needs the most is */
+        bool (*begins_so)(const uint8_t *head, size_t n); /* n_head at least */
+        bool ends_in_line;                                /* its last byte ends a line; else something is missing */
+        bool is_alone;                                    /* a dataset is one such file */
+        const struct format_naming *names; /* of such files, except those that only the path names, with or without
+                                            * another ending. NULL: none are taken because of their names */
+};
+
 struct format {
         const char *name;
         const char *doc;     /* a paragraph, as kinds have it (proto/text/kinds.h): what it is of, what is a sample */
         const char *example; /* the keys of a dataset of it */
         bool takes_files;    /* the path may also name files; otherwise only a folder */
         bool is_prepared;    /* its files are shards that the preparation of a staging made */
+        bool is_object;      /* it stands for an object of the client's: there are no files that others could find */
 
         /* The keys of the configuration that it takes (data/format_options.h), a row each, and a row without a name at
          * the end; NULL: none. Another order would make its indices anew. */
@@ -68,6 +102,14 @@ struct format {
          * their names speak of says what is wrong, or reads those that are not empty. Up to one without a part; NULL:
          * they speak of none. */
         const struct format_naming *names;
+
+        /* What the preparation of a staging converts: rows up to one without an ending, and what that is, for messages:
+         * "arrays (.npy, .npz)". NULL: nothing. */
+        const struct format_conversion *conversions;
+        const char *converts;
+
+        /* A program that converts may write files of this format. NULL: it may not. */
+        const struct format_written *written;
 
         /* Either this or the next one is set; the other one is NULL.
          *

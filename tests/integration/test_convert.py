@@ -145,7 +145,7 @@ def _(box):
 def _(box):
     folder = words_of(box, 1)
     for command, code, words in (
-            ("printf '<xml>'", REFUSED, "is not a tar file, an Arrow stream, TFRecord or JSON Lines (the first byte is 0x3c)"),
+            ("printf '<xml>'", REFUSED, "is no file of samples (.arrow, .jsonl, .npz, .tfrecord, .tar): the first byte is 0x3c"),
             ("printf '{\"a\": 1}'", REFUSED, "the last line that its command wrote has no end"),
             ("printf '{\"a\": 1}\\n{\"a\": \\n'", REFUSED, "cannot be served: "),
             ("tar cf - part0; kill -9 $$", REFUSED, "was ended by signal 9"),
@@ -417,7 +417,8 @@ def _(box):
     contains(done.text, f"x.parquet: the program {box.path('none')} cannot be started")
     os.rename(os.path.join(folder, "x.parquet"), os.path.join(folder, "x.pq"))
     done = Staging(box, "file://" + folder, name="other", format="auto", prepare="convert").run(status=REFUSED)
-    contains(done.text, "converts Parquet files (.parquet), arrays (.npy, .npz), compressed shards (.mds.zstd, .zstd.bin, chunk-*.bin) and compressed files", "the dataset has none")
+    contains(done.text, "converts compressed chunks of LitData (.zstd.bin, chunk-*.bin), compressed shards of MDS (.mds.zstd), "
+             "arrays (.npy, .npz), Parquet files (.parquet), compressed files (.gz", "the dataset has none")
 
 
 if __name__ == "__main__":

@@ -116,7 +116,7 @@ def offences_of(root, path):
         for number, line in enumerate(source, 1):
             match = INCLUDE.match(line)
             if not match and reads_datasets and not line.lstrip().startswith("*"):
-                opens = OPENS.search(line.partition("/*")[0])
+                opens = OPENS.search(re.sub(r'"(?:[^"\\]|\\.)*"', '""', line).partition("/*")[0])
                 if opens:
                     yield f"{path}:{number}: {opens.group(0)}) follows links out of a dataset's folder: see base/machine/beneath.h"
             if not match:

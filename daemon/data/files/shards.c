@@ -38,7 +38,8 @@ static int shards_look_into(const struct finding *finding, const char *part, con
         int r = shards_list(finding, part);
 
         return r == 0 && (split || !finding->kind->is_of_several)
-                       ? splits_choose(finding->root, split, listed->names, &listed->n, finding->why)
+                       ? splits_choose(finding->root, split, finding->kind->numbers_splits, listed->names, &listed->n,
+                                       finding->why)
                        : r;
 }
 

@@ -114,15 +114,11 @@ static bool is_usual(struct split_name split) {
         return false;
 }
 
-/* Numbered sets are splits whatever they are called in Parquet, which the hub stores so. Elsewhere they may as well be
- * parts by language or origin, if none has a split's usual name. */
-static bool are_splits(const char *const *names, size_t n, const char *ending) {
-        size_t n_sequence = files_sequence(names, n);
-
+static bool have_usual(const char *const *names, size_t n, size_t n_sequence) {
         for (size_t i = 0; i < n; i++)
                 if (is_usual(split_of(splits_base_of(names[i]) + n_sequence)))
                         return true;
-        return strcmp(ending, ".parquet") == 0;
+        return false;
 }
 
 bool splits_has(const char *path, const char *split) {
@@ -136,7 +132,8 @@ bool splits_has(const char *path, const char *split) {
                          (strncmp(name, split, n) == 0 && name[n] == '.'));
 }
 
-int splits_choose(const char *root, const char *split, const char **names, size_t *n, struct why *why) {
+int splits_choose(const char *root, const char *split, bool are_numbered, const char **names, size_t *n,
+                  struct why *why) {
         size_t n_sequence = files_sequence(names, *n), n_chosen = 0;
         const char *first = *n > 0 ? names[0] : "", *ending = strrchr(splits_base_of(first), '.');
         char splits[256];
@@ -150,7 +147,7 @@ int splits_choose(const char *root, const char *split, const char **names, size_
         }
         if (!ending || strpbrk(ending, "-0123456789"))
                 ending = "";
-        if (splits_list(names, *n, splits, sizeof(splits)) < 2 || !are_splits(names, *n, ending))
+        if (splits_list(names, *n, splits, sizeof(splits)) < 2 || !(are_numbered || have_usual(names, *n, n_sequence)))
                 return 0;
         return why_set(why, -EINVAL,
                        "%s: has several splits: choose one with split = \"...\": %s; or name the files in the path; "

@@ -16,6 +16,8 @@ size_t splits_list(const char *const *names, size_t n, char *text, size_t size);
 bool splits_has(const char *path, const char *split);
 
 /* The files of a folder of `root`: moves those of the split to the begin of `names` and counts them. Without a split
- * (NULL), all of them, if they are of one. Returns 0; -EINVAL with `why`, which lists the splits, if one has to be
- * chosen. */
-int splits_choose(const char *root, const char *split, const char **names, size_t *n, struct why *why);
+ * (NULL), all of them, if they are of one. `are_numbered`: sets whose files are numbered are splits whatever they are
+ * called; else they may as well be parts by language or origin, unless one has a split's usual name. Returns 0; -EINVAL
+ * with `why`, which lists the splits, if one has to be chosen. */
+int splits_choose(const char *root, const char *split, bool are_numbered, const char **names, size_t *n,
+                  struct why *why);

@@ -390,6 +390,62 @@ static int npy_is_it(int root_fd, const struct files *files) {
         return format_names_files(root_fd, files, npy_is_array);
 }
 
+/* Without packages; takes a megabyte of memory whatever the archive's size, and compares checksums. Writes as
+ * numpy.savez() does. The time in the archive is always the same, so that equal arrays become equal files. */
+static const char NPZ_TO_STORED[] =
+        "import shutil, sys, zipfile, zlib\n"
+        "try:\n"
+        "    with zipfile.ZipFile(sys.stdin.buffer) as packed, zipfile.ZipFile(sys.stdout.buffer, 'w') as stored:\n"
+        "        for name in packed.namelist():\n"
+        "            with packed.open(name) as array, stored.open(zipfile.ZipInfo(name), 'w', force_zip64=True) as copy:\n"
+        "                shutil.copyfileobj(array, copy, 1 << 20)\n"
+        "except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError) as error:\n"
+        "    sys.exit(f'not converted: {error}')\n";
+
+/* With numpy; takes some 16 MB, or one row. Row after row, so that an array larger than the memory can be turned as
+ * well. Objects stay as they are: they are not served, and the arrays beside them are. */
+static const char NPY_TO_ROWS[] =
+        "import os, shutil, sys\n"
+        "BLOCK_BYTES = 16 << 20\n"
+        "try:\n"
+        "    import numpy\n"
+        "except ImportError as error:\n"
+        "    sys.exit(f'putting an array into C order needs numpy ({error}); install it with \"{sys.executable} -m pip '\n"
+        "             'install numpy\", or set DATALOADERD_PYTHON to a Python that has it')\n"
+        "try:\n"
+        "    with open(os.environ['DATALOADERD_FILE'], 'rb') as file:\n"
+        "        version = numpy.lib.format.read_magic(file)\n"
+        "        read = getattr(numpy.lib.format, 'read_array_header_%d_0' % min(version[0], 2))\n"
+        "        if read(file)[2].hasobject:\n"
+        "            file.seek(0)\n"
+        "            shutil.copyfileobj(file, sys.stdout.buffer, BLOCK_BYTES)\n"
+        "            sys.exit(0)\n"
+        "    array = numpy.load(os.environ['DATALOADERD_FILE'], mmap_mode='r')\n"
+        "    header = numpy.lib.format.header_data_from_array_1_0(array)\n"
+        "    header['fortran_order'] = False\n"
+        "    numpy.lib.format.write_array_header_2_0(sys.stdout.buffer, header)\n"
+        "    n_rows = max(1, BLOCK_BYTES * len(array) // max(1, array.nbytes)) if array.ndim else 1\n"
+        "    for begin in range(0, len(array) if array.ndim else 1, n_rows):\n"
+        "        rows = array[begin:begin + n_rows] if array.ndim else array\n"
+        "        sys.stdout.buffer.write(numpy.ascontiguousarray(rows).tobytes())\n"
+        "except (ValueError, EOFError, OSError) as error:\n"
+        "    sys.exit(f'not converted: {error}')\n";
+
+static const struct format_conversion CONVERSIONS[] = {
+        { ".npz", { NULL, "-c", NPZ_TO_STORED } },
+        { NPY_ENDING, { NULL, "-c", NPY_TO_ROWS }, NPY_ENDING, .is_kept_alone = true },
+        { 0 },
+};
+
+static bool npy_begins(const uint8_t *head, size_t n) {
+        (void)n;
+        return memcmp(head, "PK\3\4", 4) == 0;
+}
+
+static const struct format_written WRITTEN = {
+        .suffix = ".npz", .n_head = 4, .begins_so = npy_begins, .is_alone = true
+};
+
 const struct format format_npy = {
         .name = "npy",
         .doc = "A folder of arrays as `numpy.save()` writes them, a single one, or an archive (`.npz`) as "
@@ -398,6 +454,9 @@ const struct format format_npy = {
         .example = "path = \"/data/mnist.npz\" fields = \"x_train, y_train\"",
         .takes_files = true,
         .options = OPTIONS,
+        .conversions = CONVERSIONS,
+        .converts = "arrays (.npy, .npz)",
+        .written = &WRITTEN,
         .is_it = npy_is_it,
         .open = npy_open,
 };

@@ -142,7 +142,7 @@ static bool is_of_other_split(const struct intake *intake, const char *name) {
 
         if (intake->split && splits_has(name, intake->split))
                 return false;
-        return splits_choose(intake->root, NULL, names, &n, NULL) < 0;
+        return splits_choose(intake->root, NULL, false, names, &n, NULL) < 0;
 }
 
 static int intake_shards_take_name(struct intake *intake, const char *name) {

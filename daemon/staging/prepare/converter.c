@@ -13,8 +13,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/base/little_endian.h"
-#include "daemon/data/formats/tfrecord/crc32c.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 
@@ -23,9 +21,7 @@
 #define LOOK_MS    100       /* how often cancellation and the clock are looked at */
 #define GRACE_NS   2000000000ull
 #define NS_PER_S   1000000000ull
-#define HEAR_MAX   32u  /* reads: more than a pipe of 64 KiB holds */
-#define TAR_MAGIC  257u /* bytes of a header before "ustar" */
-#define HEAD_BYTES 512u
+#define HEAR_MAX   32u /* reads: more than a pipe of 64 KiB holds */
 
 extern char **environ;
 
@@ -34,7 +30,7 @@ struct converter {
         pid_t pid;
         int out_fd, err_fd; /* ours to read; -1 after their end */
         uint8_t *buffer;    /* PIPE_BYTES */
-        uint8_t head[HEAD_BYTES];
+        uint8_t head[FORMAT_HEAD_BYTES];
         uint64_t n_bytes;
         uint8_t last_byte;
         uint64_t moved_ns;      /* when something came last */
@@ -43,14 +39,18 @@ struct converter {
         bool is_line_over; /* the next byte begins another line */
 };
 
-const char *converted_suffix(enum converted kind) {
-        static const char *const SUFFIXES[N_CONVERTED] = {
-                [CONVERTED_NOTHING] = ".none",      [CONVERTED_TAR] = ".tar",          [CONVERTED_ARROW] = ".arrow",
-                [CONVERTED_TFRECORD] = ".tfrecord", [CONVERTED_JSON_LINES] = ".jsonl", [CONVERTED_NPZ] = ".npz",
-                [CONVERTED_NAMED] = ".named",
-        };
+const struct format *converted_format(uint64_t kind) {
+        const struct format *format = kind >= CONVERTED_FORMATS ? format_at(kind - CONVERTED_FORMATS) : NULL;
 
-        return SUFFIXES[kind];
+        return format && format->written ? format : NULL;
+}
+
+const char *converted_suffix(uint64_t kind) {
+        const struct format *format = converted_format(kind);
+
+        if (kind < CONVERTED_FORMATS)
+                return kind == CONVERTED_NAMED ? ".named" : ".none";
+        return format ? format->written->suffix : NULL;
 }
 
 /* ---- its life -------------------------------------------------------------------------------------------------- */
@@ -245,7 +245,7 @@ static int converter_take(struct converter *converter, struct why *why) {
                                "%s: its command writes more than %" PRIu64
                                " bytes; if that is right, raise unpack_limit",
                                job->path, job->limit_bytes);
-        for (size_t i = 0; i < (size_t)n && converter->n_bytes + i < HEAD_BYTES; i++)
+        for (size_t i = 0; i < (size_t)n && converter->n_bytes + i < FORMAT_HEAD_BYTES; i++)
                 converter->head[converter->n_bytes + i] = converter->buffer[i];
         converter->n_bytes += (uint64_t)n;
         converter->last_byte = converter->buffer[n - 1];
@@ -321,49 +321,51 @@ static int tell_status(const struct converter *converter, int status, struct why
         return 0;
 }
 
-/* A length, and a checksum of it. */
-static bool is_tfrecord(const uint8_t *head) {
-        return le32(head + 8) == crc32c_masked(crc32c(head, 8));
+/* The kind of what was written, as far as its begin says; CONVERTED_NOTHING: none of those that are known, whose names'
+ * ends are listed. */
+static uint64_t converter_kind_of(const uint8_t *head, size_t n, char *ret_known, size_t size) {
+        uint64_t found = CONVERTED_NOTHING;
+        size_t n_best = 0, at = 0;
+
+        for (uint64_t kind = CONVERTED_FORMATS; format_at(kind - CONVERTED_FORMATS); kind++) {
+                const struct format *format = converted_format(kind);
+                const struct format_written *written = format ? format->written : NULL;
+
+                if (!written)
+                        continue;
+                if (n >= written->n_head && written->n_head > n_best && written->begins_so(head, n)) {
+                        found = kind;
+                        n_best = written->n_head;
+                }
+                if (at < size)
+                        at += (size_t)snprintf(ret_known + at, size - at, "%s%s", at ? ", " : "", written->suffix);
+        }
+        return found;
 }
 
-static bool converter_is_blank(uint8_t byte) {
-        return byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n';
-}
-
-static int tell_kind(const struct converter *converter, enum converted *ret_kind, struct why *why) {
+static int tell_kind(const struct converter *converter, uint64_t *ret_kind, struct why *why) {
         const uint8_t *head = converter->head;
         const char *path = converter->job->path;
-        size_t n = converter->n_bytes < HEAD_BYTES ? (size_t)converter->n_bytes : HEAD_BYTES, i = 0;
+        size_t n = converter->n_bytes < FORMAT_HEAD_BYTES ? (size_t)converter->n_bytes : FORMAT_HEAD_BYTES;
+        char known[128] = "";
+        uint64_t kind;
 
-        if (converter->job->is_named)
-                *ret_kind = CONVERTED_NAMED;
-        else if (n == 0)
-                *ret_kind = CONVERTED_NOTHING;
-        else if (n == HEAD_BYTES && memcmp(head + TAR_MAGIC, "ustar", 5) == 0)
-                *ret_kind = CONVERTED_TAR;
-        else if (n >= 8 && (memcmp(head, "ARROW1", 6) == 0 || memcmp(head, "\xff\xff\xff\xff", 4) == 0))
-                *ret_kind = CONVERTED_ARROW;
-        else if (n >= 16 && is_tfrecord(head))
-                *ret_kind = CONVERTED_TFRECORD;
-        else if (n >= 4 && memcmp(head, "PK\3\4", 4) == 0)
-                *ret_kind = CONVERTED_NPZ;
-        else {
-                while (i < n && converter_is_blank(head[i]))
-                        i++;
-                if (i == n || head[i] != '{')
-                        return why_set(
-                                why, -EINVAL,
-                                "%s: what its command wrote is not a tar file, an Arrow stream, TFRecord or JSON "
-                                "Lines (the first byte is 0x%02x)",
-                                path, head[0]);
-                if (converter->last_byte != '\n')
-                        return why_set(why, -EINVAL, "%s: the last line that its command wrote has no end", path);
-                *ret_kind = CONVERTED_JSON_LINES;
+        if (converter->job->is_named || n == 0) {
+                *ret_kind = converter->job->is_named ? CONVERTED_NAMED : CONVERTED_NOTHING;
+                return 0;
         }
+        kind = converter_kind_of(head, n, known, sizeof(known));
+        if (kind == CONVERTED_NOTHING)
+                return why_set(why, -EINVAL,
+                               "%s: what its command wrote is no file of samples (%s): the first byte is 0x%02x", path,
+                               known, head[0]);
+        if (converted_format(kind)->written->ends_in_line && converter->last_byte != '\n')
+                return why_set(why, -EINVAL, "%s: the last line that its command wrote has no end", path);
+        *ret_kind = kind;
         return 0;
 }
 
-int converter_run(const struct converter_job *job, enum converted *ret_kind, struct why *why) {
+int converter_run(const struct converter_job *job, uint64_t *ret_kind, struct why *why) {
         struct converter converter = { .job = job, .out_fd = -1, .err_fd = -1 };
         int r, status = 0;
 

@@ -1,4 +1,5 @@
-/* run/conversions.h: what prepare = "convert" does to which file. Private to this room.
+/* run/conversions.h: what prepare = "convert" does to which file: what formats say of theirs (data/format.h), and the
+ * decompression of files of samples. Private to this room.
  *
  * Most files become files of samples, with new names. Files that are known by their names keep them: the shards of MDS
  * and LitData, without the ending of their compression, since index.json lists them; arrays (.npy), whose names are
@@ -11,20 +12,13 @@
 
 #include <stdbool.h>
 
+#include "daemon/data/format.h"
 #include "daemon/store/plan/plan.h"
-
-#define CONVERSION_WORDS 5u
-
-struct conversion {
-        const char *ending;                  /* of the file's name */
-        const char *words[CONVERSION_WORDS]; /* the program and its arguments; the last one is NULL */
-        const char *becomes;                 /* of files that keep their names: put in place of the ending; else NULL */
-};
 
 struct conversions {
         bool keeps_names; /* the files do: one of them is a compressed shard, table or text, or there is nothing to be
                            * done but to arrays */
-        uint32_t plain_forms;    /* otherwise: which files are taken although their names need no conversion */
+        uint64_t plain_forms; /* otherwise: of which formats files are taken although their names need no conversion */
         const struct plan *plan; /* of the dataset */
 };
 
@@ -32,10 +26,10 @@ struct conversions {
 void conversions_find(const struct plan *plan, struct conversions *ret_conversions);
 
 /* What is done to a file. NULL: nothing, it is left out. */
-const struct conversion *conversion_of(const char *path, const struct conversions *conversions);
+const struct format_conversion *conversion_of(const char *path, const struct conversions *conversions);
 
 /* Is a file the compressed form of another one of the dataset, which has it as it is? */
 bool conversion_is_needless(const struct plan *plan, const char *path);
 
 /* Puts the path together that a file gets which keeps its name. */
-void conversion_path(const struct conversion *conversion, const char *path, char *ret_path, size_t size);
+void conversion_path(const struct format_conversion *conversion, const char *path, char *ret_path, size_t size);

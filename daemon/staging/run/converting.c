@@ -51,7 +51,7 @@ static const char *source_path(const struct converting *converting, uint64_t idx
 
 static void name_file(const struct making *making, uint64_t idx, char ret_name[MADE_NAME_SIZE]) {
         snprintf(ret_name, MADE_NAME_SIZE, "%08llu%s", (unsigned long long)idx,
-                 converted_suffix((enum converted)making->files[idx].kind));
+                 converted_suffix(making->files[idx].kind));
 }
 
 static bool ends_in(const char *path, const char *ending) {
@@ -61,7 +61,7 @@ static bool ends_in(const char *path, const char *ending) {
 }
 
 /* NULL: the file is not converted. */
-static const struct conversion *find_conversion(const struct converting *converting, const char *path) {
+static const struct format_conversion *find_conversion(const struct converting *converting, const char *path) {
         return converting->command ? NULL : conversion_of(path, &converting->conversions);
 }
 
@@ -70,9 +70,8 @@ static const struct conversion *find_conversion(const struct converting *convert
 static void path_of_file(const struct making *making, uint64_t idx, char ret_path[PATH_MAX]) {
         const struct converting *converting = converting_of(making);
         const char *path = source_path(converting, idx), *slash = strrchr(path, '/');
-        const char *name = slash ? slash + 1 : path,
-                   *suffix = converted_suffix((enum converted)making->files[idx].kind);
-        const struct conversion *conversion = find_conversion(converting, path);
+        const char *name = slash ? slash + 1 : path, *suffix = converted_suffix(making->files[idx].kind);
+        const struct format_conversion *conversion = find_conversion(converting, path);
         int n;
 
         if (conversion && conversion->becomes) {
@@ -92,6 +91,7 @@ static void path_of_file(const struct making *making, uint64_t idx, char ret_pat
 /* A dataset has one format, so files of another one would not be served. */
 static int check_kinds(const struct making *making, struct why *why) {
         const struct converting *converting = converting_of(making);
+        const struct format *format;
         uint64_t first = 0;
 
         while (first < making->n_files && making->files[first].kind == CONVERTED_NOTHING)
@@ -104,12 +104,11 @@ static int check_kinds(const struct making *making, struct why *why) {
                         return why_set(why, -EINVAL,
                                        "the command wrote a %s file for %s, and a %s file for %s; it must write "
                                        "the same form for all files",
-                                       converted_suffix((enum converted)making->files[first].kind),
-                                       source_path(converting, first),
-                                       converted_suffix((enum converted)making->files[i].kind),
-                                       source_path(converting, i));
-        for (uint64_t i = first + 1; i < making->n_files && making->files[first].kind == CONVERTED_NPZ; i++)
-                if (making->files[i].kind == CONVERTED_NPZ)
+                                       converted_suffix(making->files[first].kind), source_path(converting, first),
+                                       converted_suffix(making->files[i].kind), source_path(converting, i));
+        format = converted_format(making->files[first].kind);
+        for (uint64_t i = first + 1; i < making->n_files && format && format->written->is_alone; i++)
+                if (making->files[i].kind == making->files[first].kind)
                         return why_set(why, -EINVAL,
                                        "%s and %s are archives of arrays, and a dataset is one of them: stage "
                                        "each as a dataset of its own, whose origin names it",
@@ -121,26 +120,20 @@ static int check_kinds(const struct making *making, struct why *why) {
 
 /* The samples of the new file are looked for, as they will be when all files are there: what a program left unfinished
  * must not stay as if it were whole. */
-static int verify(struct converting *converting, uint64_t idx, enum converted kind, const char *name, struct why *why) {
-        static const char *const FORMATS[N_CONVERTED] = {
-                [CONVERTED_TAR] = "webdataset",   [CONVERTED_ARROW] = "arrow", [CONVERTED_TFRECORD] = "tfrecord",
-                [CONVERTED_JSON_LINES] = "jsonl", [CONVERTED_NPZ] = "npy",
-        };
+static int verify(struct converting *converting, uint64_t idx, uint64_t kind, const char *name, struct why *why) {
+        const struct format *format = converted_format(kind);
         const struct making *making = &converting->making;
         const struct files files = { .root = making->folder, .names = &name, .n_names = 1 };
         struct index_watch watch = { .cancel = converting->run->cancel };
         struct index_builder *builder = NULL;
         struct format_options options = { 0 };
         struct source *source = NULL;
-        const struct format *format;
         struct why inner;
         int r;
 
-        if (kind == CONVERTED_NOTHING || kind == CONVERTED_NAMED) /* it may need the others */
+        if (!format) /* it may need the others */
                 return 0;
-        r = format_find(FORMATS[kind], &format, why);
-        if (r == 0)
-                r = format_options_parse(converting->run->dataset->options, format, &options, why);
+        r = format_options_parse(converting->run->dataset->options, format, &options, why);
         if (r < 0)
                 return r;
         if (format->build)
@@ -172,19 +165,22 @@ static bool converting_find_kept(struct converting *converting, uint64_t idx) {
         struct making *making = &converting->making;
         struct stat status;
 
-        for (uint64_t kind = N_CONVERTED; kind-- > CONVERTED_NOTHING;) {
+        for (uint64_t kind = 0; kind < CONVERTED_FORMATS || format_at(kind - CONVERTED_FORMATS); kind++) {
                 char name[MADE_NAME_SIZE];
 
+                if (!converted_suffix(kind))
+                        continue;
                 making->files[idx].kind = kind;
                 name_file(making, idx, name);
                 if (fstatat(making->folder_fd, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode))
                         return true;
         }
-        return false; /* and the kind is CONVERTED_NOTHING again */
+        making->files[idx].kind = CONVERTED_NOTHING;
+        return false;
 }
 
 /* The program for a file: words of which the last is NULL. */
-static void find_words(const struct converting *converting, const char *path, const char *ret_words[CONVERSION_WORDS]) {
+static void find_words(const struct converting *converting, const char *path, const char *ret_words[FORMAT_WORDS]) {
         const char *python = getenv("DATALOADERD_PYTHON");
 
         if (converting->command) {
@@ -193,14 +189,14 @@ static void find_words(const struct converting *converting, const char *path, co
                 ret_words[2] = converting->command;
                 return;
         }
-        memcpy(ret_words, find_conversion(converting, path)->words, CONVERSION_WORDS * sizeof(*ret_words));
+        memcpy(ret_words, find_conversion(converting, path)->words, FORMAT_WORDS * sizeof(*ret_words));
         if (!ret_words[0])
                 ret_words[0] = python ? python : "python3";
 }
 
 static int convert_into(struct converting *converting, uint64_t idx, const char *part, struct why *why) {
         struct making *making = &converting->making;
-        const char *words[CONVERSION_WORDS] = { NULL };
+        const char *words[FORMAT_WORDS] = { NULL };
         struct converter_job job = {
                 .words = words,
                 .folder = converting->folder,
@@ -209,10 +205,10 @@ static int convert_into(struct converting *converting, uint64_t idx, const char 
                 .stall_s = (uint32_t)converting->run->dataset->stall_timeout,
                 .cancel = converting->run->cancel,
         };
-        const struct conversion *conversion = find_conversion(converting, job.path);
+        const struct format_conversion *conversion = find_conversion(converting, job.path);
         _cleanup_(closep) int fd = openat(making->folder_fd, part,
                                           O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
-        enum converted kind = CONVERTED_NOTHING;
+        uint64_t kind = CONVERTED_NOTHING;
         char name[MADE_NAME_SIZE];
         int r;
 
@@ -309,10 +305,24 @@ static void say_left_out(struct run *run, uint64_t n, const char *first) {
         char text[DLP_TEXT_MAX];
 
         shorten(text, sizeof(text),
-                "%llu files are left out, because they are neither Parquet nor arrays nor compressed; the first: %s",
+                "%llu files are left out, because nothing is to be done to files of such names; the first: %s",
                 (unsigned long long)n, first);
         if (run->node == 0)
                 run_say(run, "info", text);
+}
+
+static int refuse_files(struct why *why) {
+        char known[256] = "";
+        size_t at = 0;
+
+        for (size_t i = 0; format_at(i); i++)
+                if (format_at(i)->converts && at < sizeof(known))
+                        at += (size_t)snprintf(known + at, sizeof(known) - at, "%s, ", format_at(i)->converts);
+        return why_set(
+                why, -EINVAL,
+                "prepare = \"convert\" converts %scompressed files (.gz, .zst, .xz, .bz2, .lz4), and the dataset "
+                "has none; for other files write prepare = \"command: ...\"",
+                known);
 }
 
 static int converting_list_files(struct converting *converting, const struct plan *plan, struct why *why) {
@@ -336,11 +346,7 @@ static int converting_list_files(struct converting *converting, const struct pla
         }
         n_left_out = n - converting->n_files - n_unneeded;
         if (converting->n_files == 0)
-                return why_set(
-                        why, -EINVAL,
-                        "prepare = \"convert\" converts Parquet files (.parquet), arrays (.npy, .npz), "
-                        "compressed shards (.mds.zstd, .zstd.bin, chunk-*.bin) and compressed files (.gz, .zst, .xz, .bz2, .lz4), "
-                        "and the dataset has none; for other files write prepare = \"command: ...\"");
+                return refuse_files(why);
         if (n_left_out > 0)
                 say_left_out(converting->run, n_left_out, first);
         return 0;

@@ -5,6 +5,8 @@
 
 #include <errno.h>
 
+#include <string.h>
+
 #include "daemon/data/formats/arrow/arrow_reading.h"
 #include "daemon/data/formats/arrow/indices.h"
 #include "proto/base/cleanup.h"
@@ -104,6 +106,17 @@ static const struct format_naming NAMES[] = { { ".arrow", .is_end = true },
                                               { "state.json", .is_end = true },
                                               { 0 } };
 
+static const struct format_naming TABLES[] = { { ".arrow", .is_end = true }, { ".feather", .is_end = true }, { 0 } };
+
+static bool arrow_begins(const uint8_t *head, size_t n) {
+        (void)n;
+        return memcmp(head, "ARROW1", 6) == 0 || memcmp(head, "\xff\xff\xff\xff", 4) == 0;
+}
+
+static const struct format_written WRITTEN = {
+        .suffix = ".arrow", .n_head = 8, .begins_so = arrow_begins, .names = TABLES
+};
+
 const struct format format_arrow = {
         .name = "arrow",
         .doc = "What `save_to_disk()` of the library datasets wrote, a folder of `.arrow` or `.feather` files (in "
@@ -113,6 +126,7 @@ const struct format format_arrow = {
         .takes_files = true,
         .options = OPTIONS,
         .names = NAMES,
+        .written = &WRITTEN,
         .is_it = arrow_folder_is_it,
         .build = arrow_build,
 };

@@ -22,6 +22,7 @@
 #include "daemon/data/format_tell.h"
 #include "daemon/data/formats/items/index_json.h"
 #include "daemon/data/formats/items/items.h"
+#include "daemon/data/formats/items/litdata_convert.h"
 #include "daemon/data/formats/items/litdata_leaves.h"
 #include "daemon/data/formats/items/litdata_rows.h"
 #include "proto/base/cleanup.h"
@@ -298,6 +299,8 @@ const struct format format_litdata = {
                "fields; a sample is called CHUNK:N.",
         .example = "path = \"/data/tokens\" block_size = 2049",
         .options = OPTIONS,
+        .conversions = LITDATA_CONVERSIONS,
+        .converts = "compressed chunks of LitData (.zstd.bin, chunk-*.bin)",
         .is_it = litdata_is_it,
         .build = litdata_build,
 };

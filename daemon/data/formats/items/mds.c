@@ -546,12 +546,22 @@ static const struct setting OPTIONS[] = {
         { 0 },
 };
 
+static const struct format_conversion CONVERSIONS[] = {
+        { ".mds.zstd", { "zstd", "-dcq" }, ".mds" },
+        { ".mds.gz", { "gzip", "-dc" }, ".mds" },
+        { ".mds.bz2", { "bzip2", "-dc" }, ".mds" },
+        { ".mds.br", { "brotli", "-dc" }, ".mds" },
+        { 0 },
+};
+
 const struct format format_mds = {
         .name = "mds",
         .doc = "A folder with `index.json` and shards, as mosaicml-streaming (version 2 of its format) writes them. "
                "The columns are the fields; a sample is called SHARD:N.",
         .example = "path = \"/data/mds\" fields = \"image, label\"",
         .options = OPTIONS,
+        .conversions = CONVERSIONS,
+        .converts = "compressed shards of MDS (.mds.zstd)",
         .is_it = mds_is_it,
         .build = mds_build,
 };

@@ -452,6 +452,18 @@ static const struct format_naming NAMES[] = {
         { ".jsonl", .is_end = true }, { ".ndjson", .is_end = true }, { ".json", .is_end = true, .is_file = true }, { 0 }
 };
 
+static bool jsonl_begins(const uint8_t *head, size_t n) {
+        size_t i = 0;
+
+        while (i < n && memchr(" \t\r\n", head[i], 4))
+                i++;
+        return i < n && head[i] == '{';
+}
+
+static const struct format_written WRITTEN = {
+        .suffix = ".jsonl", .n_head = 1, .begins_so = jsonl_begins, .ends_in_line = true, .names = NAMES
+};
+
 const struct format format_jsonl = {
         .name = "jsonl",
         .doc = "JSON Lines: a file, a pattern of files, or a folder of files (`*.jsonl` and `*.ndjson`; if there "
@@ -461,6 +473,7 @@ const struct format format_jsonl = {
         .takes_files = true,
         .options = OPTIONS,
         .names = NAMES,
+        .written = &WRITTEN,
         .is_it = jsonl_is_it,
         .build = jsonl_build,
 };

@@ -182,6 +182,8 @@ static const struct setting OPTIONS[] = {
 
 static const struct format_naming NAMES[] = { { ".txt", .is_end = true, .is_file = true }, { 0 } };
 
+static const struct format_conversion CONVERSIONS[] = { FORMAT_DECOMPRESSED(".txt"), { 0 } };
+
 const struct format format_text = {
         .name = "text",
         .doc = "A file, a pattern of files, or a folder of `*.txt` files in the order of their names. Each line is "
@@ -190,6 +192,7 @@ const struct format format_text = {
         .takes_files = true,
         .options = OPTIONS,
         .names = NAMES,
+        .conversions = CONVERSIONS,
         .is_it = text_is_it,
         .build = text_build,
 };

@@ -140,6 +140,7 @@ const struct format format_numbers = {
                "makes the rest (the step `python` of a pipeline). `count` says how many there are; the path is any "
                "folder, such as `/`. In Python, `dlclient.from_dataset()` uses it.",
         .example = "path = \"/\" format = \"numbers\" count = 50000",
+        .is_object = true,
         .options = OPTIONS,
         .open = numbers_open,
 };

@@ -28,6 +28,7 @@ static const struct shards_kind SHARDS = {
                 "\"train\" chooses train-*.parquet or a folder \"train\"",
         .is_taken = is_parquet,
         .begins_so = true,
+        .numbers_splits = true, /* the hub stores them so */
 };
 
 static int parquet_build(int root_fd, const struct files *files, const struct format_options *options,
@@ -73,6 +74,29 @@ static const struct setting OPTIONS[] = {
 
 static const struct format_naming NAMES[] = { { ".parquet", .is_end = true }, { 0 } };
 
+/* A batch is what the reader of the stream holds at a time, so batches have about BATCH_BYTES however long rows are.
+ * iter_batches() also reads nested columns of more than 2 GiB a row group, which read_row_group() refuses. */
+static const char TO_ARROW[] =
+        "import sys\n"
+        "BATCH_BYTES = 16 << 20\n"
+        "try:\n"
+        "    import pyarrow, pyarrow.ipc, pyarrow.parquet\n"
+        "except ImportError as error:\n"
+        "    sys.exit(f'converting Parquet needs pyarrow ({error}); install it with \"{sys.executable} -m pip install '\n"
+        "             'pyarrow\", or set DATALOADERD_PYTHON to a Python that has it')\n"
+        "try:\n"
+        "    file = pyarrow.parquet.ParquetFile(sys.stdin.buffer)\n"
+        "    meta = file.metadata\n"
+        "    n_bytes = sum(meta.row_group(i).total_byte_size for i in range(meta.num_row_groups))\n"
+        "    n_rows = max(1, min(65536, BATCH_BYTES * meta.num_rows // max(1, n_bytes)))\n"
+        "    with pyarrow.ipc.new_stream(sys.stdout.buffer, file.schema_arrow) as writer:\n"
+        "        for batch in file.iter_batches(batch_size=n_rows):\n"
+        "            writer.write_batch(batch)\n"
+        "except (pyarrow.ArrowException, OSError) as error:\n"
+        "    sys.exit(f'not converted: {error}')\n";
+
+static const struct format_conversion CONVERSIONS[] = { { ".parquet", { NULL, "-c", TO_ARROW } }, { 0 } };
+
 const struct format format_parquet = {
         .name = "parquet",
         .doc = "A folder of `.parquet` files (in the order of their names) as datasets, pandas, Polars or DuckDB "
@@ -81,6 +105,8 @@ const struct format format_parquet = {
         .takes_files = true,
         .options = OPTIONS,
         .names = NAMES,
+        .conversions = CONVERSIONS,
+        .converts = "Parquet files (.parquet)",
         .is_it = parquet_is_it,
         .build = parquet_build,
 };

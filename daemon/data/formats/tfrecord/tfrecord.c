@@ -388,6 +388,16 @@ static const struct setting OPTIONS[] = {
 
 static const struct format_naming NAMES[] = { { ".tfrecord" }, { ".tfrec" }, { 0 } };
 
+/* A length, and a checksum of it. */
+static bool tfrecord_begins(const uint8_t *head, size_t n) {
+        (void)n;
+        return le32(head + 8) == crc32c_masked(crc32c(head, 8));
+}
+
+static const struct format_written WRITTEN = {
+        .suffix = ".tfrecord", .n_head = 16, .begins_so = tfrecord_begins, .names = NAMES
+};
+
 const struct format format_tfrecord = {
         .name = "tfrecord",
         .doc = "A folder of TFRecord files (names with `.tfrecord` or `.tfrec`, and numbered names such as "
@@ -397,6 +407,7 @@ const struct format format_tfrecord = {
         .takes_files = true,
         .options = OPTIONS,
         .names = NAMES,
+        .written = &WRITTEN,
         .is_it = tfrecord_is_it,
         .build = tfrecord_build,
 };

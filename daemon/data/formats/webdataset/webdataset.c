@@ -572,6 +572,23 @@ static const struct setting OPTIONS[] = {
         { 0 },
 };
 
+static bool webdataset_begins(const uint8_t *head, size_t n) {
+        (void)n;
+        return memcmp(head + 257, "ustar", 5) == 0;
+}
+
+static const struct format_naming ARCHIVES[] = { { ".tar", .is_end = true },
+                                                 { ".tgz", .is_end = true },
+                                                 { ".tzst", .is_end = true },
+                                                 { ".txz", .is_end = true },
+                                                 { ".tbz", .is_end = true },
+                                                 { ".tbz2", .is_end = true },
+                                                 { 0 } };
+
+static const struct format_written WRITTEN = {
+        .suffix = ".tar", .n_head = FORMAT_HEAD_BYTES, .begins_so = webdataset_begins, .names = ARCHIVES
+};
+
 const struct format format_webdataset = {
         .name = "webdataset",
         .doc = "A folder of tar archives (`*.tar`, in the order of their names), a single archive, or a pattern of "
@@ -581,6 +598,7 @@ const struct format format_webdataset = {
         .example = "path = \"/data/x-{000..127}.tar\" fields = \"image=jpg|png, label=cls\"",
         .takes_files = true,
         .options = OPTIONS,
+        .written = &WRITTEN,
         .is_it = webdataset_is_it,
         .build = webdataset_build,
 };

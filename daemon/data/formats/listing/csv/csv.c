@@ -537,6 +537,12 @@ static const struct setting OPTIONS[] = {
 
 static const struct format_naming NAMES[] = { { ".csv", .is_end = true }, { ".tsv", .is_end = true }, { 0 } };
 
+static const struct format_conversion CONVERSIONS[] = {
+        FORMAT_DECOMPRESSED(".csv"),
+        FORMAT_DECOMPRESSED(".tsv"),
+        { 0 },
+};
+
 const struct format format_csv = {
         .name = "csv",
         .doc = "A file, a pattern of files, or a folder of `*.csv` files (if there are none, `*.tsv`), in the order "
@@ -546,6 +552,7 @@ const struct format format_csv = {
         .options = OPTIONS,
         .file_option = "join",
         .names = NAMES,
+        .conversions = CONVERSIONS,
         .is_it = csv_is_it,
         .build = csv_build,
 };

@@ -1,6 +1,12 @@
-#include "daemon/staging/prepare/prepare_litdata.h"
+#include "daemon/data/formats/items/litdata_convert.h"
 
-/* What is compressed in batches (LitData 0.2.76):
+/* Python, for `python3 -c`, without packages, but with the program zstd: reads a chunk from standard input, which must
+ * be a file and no pipe, and writes the chunk with its items decompressed to standard output; any other chunk as it is.
+ * Takes a few megabytes whatever the chunk's size, and what zstd needs. Every number of the tables is checked, and
+ * every length against what the frame of zstd says of itself, before anything of it is decompressed; zstd compares that
+ * with what it unpacks.
+ *
+ * What is compressed in batches (LitData 0.2.76):
  *
  *      "LDFZ01", two zeroes, version (2 bytes), flags (2)
  *      number of items N, items in a batch, number of batches (4 bytes each)
@@ -11,7 +17,7 @@
  * Of items that are compressed one by one, the chunk looks as others do; a chunk may also be one frame as a whole,
  * which no plain one begins like: it would have four thousand million items. Either way the frames are the rest of the
  * file, one after the other, and so is what zstd makes of them. */
-const char CHUNK_TO_PLAIN[] =
+static const char CHUNK_TO_PLAIN[] =
         "import os, shutil, struct, subprocess, sys\n"
         "\n"
         "BATCHES, FRAME = b'LDFZ01\\0\\0', b'\\x28\\xb5\\x2f\\xfd'\n"
@@ -117,3 +123,42 @@ const char CHUNK_TO_PLAIN[] =
         "        shutil.copyfileobj(sys.stdin.buffer, out, 1 << 20)\n"
         "except OSError as error:\n"
         "    refuse(error)\n";
+
+/* zstd with this effort; without one the name has none. */
+#define EFFORT(n)                                                                                                      \
+        { ".zstd:" #n ".bin", { "zstd", "-dcq" }, ".bin" }
+
+const struct format_conversion LITDATA_CONVERSIONS[] = {
+        { ".zstd.bin", { "zstd", "-dcq" }, ".bin" },
+        EFFORT(1),
+        EFFORT(2),
+        EFFORT(3),
+        EFFORT(4),
+        EFFORT(5),
+        EFFORT(6),
+        EFFORT(7),
+        EFFORT(8),
+        EFFORT(9),
+        EFFORT(10),
+        EFFORT(11),
+        EFFORT(12),
+        EFFORT(13),
+        EFFORT(14),
+        EFFORT(15),
+        EFFORT(16),
+        EFFORT(17),
+        EFFORT(18),
+        EFFORT(19),
+        EFFORT(20),
+        EFFORT(21),
+        EFFORT(22),
+        /* Compressed within, so that the name does not say it. The files of tokens that Megatron has have an .idx each.
+         */
+        { ".bin",
+          { NULL, "-c", CHUNK_TO_PLAIN },
+          ".bin",
+          .begin = "chunk-",
+          .beside = "index.json",
+          .without = ".idx" },
+        { 0 },
+};
