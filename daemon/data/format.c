@@ -43,6 +43,14 @@ const struct format *format_at(size_t idx) {
         return idx < ARRAY_SIZE(FORMATS) ? FORMATS[idx] : NULL;
 }
 
+int format_look_up(const struct index_watch *watch, uint64_t n_samples, const char *root, struct why *why) {
+        if (watch && watch->cancel && atomic_load_explicit(watch->cancel, memory_order_relaxed))
+                return why_set(why, -ECANCELED, "%s: indexing was cancelled", root);
+        if (watch && watch->progress)
+                watch->progress(watch->userdata, n_samples);
+        return 0;
+}
+
 struct marking {
         struct index_builder *builder;
         int root_fd;
@@ -78,7 +86,7 @@ static int note_refusals(struct index_builder *builder, const struct refusals *r
 
         while (r == 0 && refusals_next(refusals, &one))
                 r = index_builder_refuse(builder, &one);
-        return r < 0 ? why_set(why, r, "no memory for its index") : 0;
+        return r < 0 ? why_set(why, r, "%s", index_builder_text(r)) : 0;
 }
 
 /* The calling thread has joined an index. */

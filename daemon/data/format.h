@@ -140,6 +140,10 @@ extern const struct format plugged_format; /* not among them: it needs a scanner
 /* The formats one by one, by name; NULL after the last one. */
 const struct format *format_at(size_t idx);
 
+/* While an index is built: says how many samples were found, and whether to go on. Returns 0, or -ECANCELED with `why`,
+ * which names `root`. `watch` may be NULL. */
+int format_look_up(const struct index_watch *watch, uint64_t n_samples, const char *root, struct why *why);
+
 /* Returns 0, or -EINVAL with `why`, which lists the known formats. */
 int format_find(const char *name, const struct format **ret_format, struct why *why);
 

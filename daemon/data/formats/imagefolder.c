@@ -102,13 +102,6 @@ static size_t imagefolder_n_files(const struct walk *walk) {
         return walk->files.n_bytes / sizeof(struct walked_file);
 }
 
-static int imagefolder_no_memory(const struct walk *walk, int error) {
-        if (error == -E2BIG)
-                return why_set(walk->why, error, "%s: more files or directories than an index can hold", walk->root);
-        return why_set(walk->why, error, "%s: no memory for its index, after %ju files", walk->root,
-                       (uintmax_t)walk->n_files);
-}
-
 static bool has_image_extension(const char *name) {
         size_t length = strlen(name);
 
@@ -244,7 +237,7 @@ static int imagefolder_list_classes(struct walk *walk) {
                 if (r >= 0)
                         r = growing_append(&walk->files, &class, sizeof(class));
                 if (r < 0)
-                        return imagefolder_no_memory(walk, r);
+                        return index_builder_refused(r, walk->root, walk->why);
         }
         if (imagefolder_n_files(walk) == 0)
                 return why_set(walk->why, -ENOENT,
@@ -253,7 +246,7 @@ static int imagefolder_list_classes(struct walk *walk) {
         r = sort_files(walk, 0, imagefolder_n_files(walk));
         if (r == 0)
                 r = index_builder_add_dir(walk->builder, "", &walk->root_status, &idx_dir);
-        return r < 0 ? imagefolder_no_memory(walk, r) : 0;
+        return r < 0 ? index_builder_refused(r, walk->root, walk->why) : 0;
 }
 
 /* ---- a class: find ------------------------------------------------------------------------------------------- */
@@ -295,12 +288,12 @@ static int imagefolder_add_dir(struct walk *walk, uint32_t parent, const char *n
                                "%s/%s...: the path of a folder below it has more than %d bytes", walk->root, path,
                                PATH_MAX - 1);
         if (n_dirs(walk) >= INDEX_DIRS_MAX)
-                return imagefolder_no_memory(walk, -E2BIG);
+                return index_builder_refused(-E2BIG, walk->root, walk->why);
 
         r = imagefolder_add_text(walk, path, &dir.path);
         if (r >= 0)
                 r = growing_append(&walk->dirs, &dir, sizeof(dir));
-        return r < 0 ? imagefolder_no_memory(walk, r) : 0;
+        return r < 0 ? index_builder_refused(r, walk->root, walk->why) : 0;
 }
 
 static int imagefolder_add_file(struct walk *walk, size_t idx_dir, const char *name, const struct stat *status) {
@@ -322,7 +315,7 @@ static int imagefolder_add_file(struct walk *walk, size_t idx_dir, const char *n
         if (r >= 0)
                 r = growing_append(&walk->files, &file, sizeof(file));
         if (r < 0)
-                return imagefolder_no_memory(walk, r);
+                return index_builder_refused(r, walk->root, walk->why);
         imagefolder_dir_at(walk, idx_dir)->n_files++;
         return 0;
 }
@@ -448,11 +441,11 @@ static int64_t walk_class(struct walk *walk, const char *name, int32_t label) {
         r = indexing_sort(imagefolder_dir_at(walk, 0), n_dirs(walk), sizeof(struct walked_dir), compare_dirs,
                           walk->texts.bytes);
         if (r < 0)
-                return imagefolder_no_memory(walk, r);
+                return index_builder_refused(r, walk->root, walk->why);
         for (size_t i = 0; i < n_dirs(walk); i++) {
                 r = imagefolder_give_dir(walk, imagefolder_dir_at(walk, i), label);
                 if (r < 0)
-                        return imagefolder_no_memory(walk, r);
+                        return index_builder_refused(r, walk->root, walk->why);
         }
         growing_clear(&walk->files);
         return (int64_t)(walk->n_files - n_before);
@@ -482,7 +475,7 @@ static int walk_classes(struct walk *walk, const struct growing *texts, const st
 
                 r = index_builder_add_class(walk->builder, name);
                 if (r < 0)
-                        return imagefolder_no_memory(walk, r);
+                        return index_builder_refused(r, walk->root, walk->why);
                 n_samples = walk_class(walk, name, (int32_t)i);
                 if (n_samples < 0)
                         return (int)n_samples;
@@ -508,7 +501,7 @@ static int imagefolder_build(int root_fd, const struct files *files, const struc
         (void)options;
         r = index_builder_new(format_imagefolder.name, 1, &walk.builder);
         if (r < 0)
-                return imagefolder_no_memory(&walk, r);
+                return index_builder_refused(r, walk.root, walk.why);
         r = imagefolder_list_classes(&walk);
         if (r < 0)
                 return r;

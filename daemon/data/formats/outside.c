@@ -80,5 +80,5 @@ int outside_find(struct outside_files *outside, const char *path, uint64_t n_byt
                 return r;
         r = beneath_stat(outside->root_fd, inner, &status);
         r = outside_add_file(outside, inner, r < 0 ? NULL : &status, ret_row);
-        return r < 0 ? why_set(why, r, "no memory for its index") : 0;
+        return r < 0 ? why_set(why, r, "%s", index_builder_text(r)) : 0;
 }

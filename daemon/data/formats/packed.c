@@ -58,13 +58,6 @@ static void loaded_fini(struct loaded *loaded) {
         growing_fini(&loaded->table);
 }
 
-static int packed_no_memory(const struct gathering *gathering, int error) {
-        if (error == -E2BIG)
-                return why_set(gathering->why, error, "%s: more samples than an index can hold", gathering->root);
-        return why_set(gathering->why, error, "%s: no memory for its index, after %" PRIu64 " samples", gathering->root,
-                       gathering->n_samples);
-}
-
 /* ---- one shard ----------------------------------------------------------------------------------------------- */
 
 static int packed_open_shard(const struct gathering *gathering, const char *name, int *ret_fd) {
@@ -126,7 +119,7 @@ static int packed_take_classes(struct gathering *gathering, const struct loaded 
 
         gathering->classes = calloc(shard->header->n_classes ? shard->header->n_classes : 1, sizeof(char *));
         if (!gathering->classes)
-                return packed_no_memory(gathering, -ENOMEM);
+                return index_builder_refused(-ENOMEM, gathering->root, gathering->why);
         strcpy(gathering->source, shard->header->source);
         index_builder_set_source(gathering->builder, gathering->source);
         for (uint64_t i = 0; i < shard->header->n_classes && r >= 0; i++) {
@@ -135,7 +128,7 @@ static int packed_take_classes(struct gathering *gathering, const struct loaded 
                 r = gathering->classes[i] ? index_builder_add_class(gathering->builder, gathering->classes[i])
                                           : -ENOMEM;
         }
-        return r < 0 ? packed_no_memory(gathering, r) : 0;
+        return r < 0 ? index_builder_refused(r, gathering->root, gathering->why) : 0;
 }
 
 /* and the others must have the same, because labels would have a different meaning in each. */
@@ -188,13 +181,9 @@ static int packed_take_sample(struct gathering *gathering, const struct shard *s
 }
 
 static int packed_look_up(const struct gathering *gathering) {
-        if (gathering->n_samples % LOOK_UP_SAMPLES != 0 || !gathering->watch)
-                return 0;
-        if (gathering->watch->cancel && atomic_load_explicit(gathering->watch->cancel, memory_order_relaxed))
-                return why_set(gathering->why, -ECANCELED, "%s: indexing was cancelled", gathering->root);
-        if (gathering->watch->progress)
-                gathering->watch->progress(gathering->watch->userdata, gathering->n_samples);
-        return 0;
+        return gathering->n_samples % LOOK_UP_SAMPLES != 0
+                       ? 0
+                       : format_look_up(gathering->watch, gathering->n_samples, gathering->root, gathering->why);
 }
 
 static int take_samples(struct gathering *gathering, const struct loaded *loaded) {
@@ -202,14 +191,14 @@ static int take_samples(struct gathering *gathering, const struct loaded *loaded
 
         r = index_builder_add_shard(gathering->builder, loaded->name, &loaded->status);
         if (r < 0)
-                return packed_no_memory(gathering, r);
+                return index_builder_refused(r, gathering->root, gathering->why);
         for (uint64_t i = 0; i < loaded->header.n_samples; i++, gathering->n_samples++) {
                 r = packed_look_up(gathering);
                 if (r < 0)
                         return r;
                 r = packed_take_sample(gathering, &loaded->shard, &loaded->shard.entries[i]);
                 if (r < 0)
-                        return packed_no_memory(gathering, r);
+                        return index_builder_refused(r, gathering->root, gathering->why);
         }
         return 0;
 }
@@ -255,7 +244,7 @@ static int count_shards(struct gathering *gathering, uint64_t *ret_n) {
         dir = fdopendir(fd);
         if (!dir) {
                 close(fd);
-                return packed_no_memory(gathering, -ENOMEM);
+                return index_builder_refused(-ENOMEM, gathering->root, gathering->why);
         }
         for (errno = 0; (entry = readdir(dir)); errno = 0)
                 n += packed_is_shard(entry->d_name);
@@ -270,7 +259,7 @@ static int count_shards(struct gathering *gathering, uint64_t *ret_n) {
                                gathering->root);
         r = index_builder_add_dir(gathering->builder, "", &status, &idx_dir);
         *ret_n = n;
-        return r < 0 ? packed_no_memory(gathering, r) : 0;
+        return r < 0 ? index_builder_refused(r, gathering->root, gathering->why) : 0;
 }
 
 static int packed_build(int root_fd, const struct files *files, const struct format_options *options,
@@ -284,7 +273,7 @@ static int packed_build(int root_fd, const struct files *files, const struct for
         (void)options;
         r = index_builder_new(format_packed.name, 1, &gathering.builder);
         if (r < 0)
-                return packed_no_memory(&gathering, r);
+                return index_builder_refused(r, gathering.root, gathering.why);
         r = count_shards(&gathering, &n_shards);
         if (r < 0)
                 return r;

@@ -37,6 +37,16 @@ struct index_builder {
 #define MARKED_MIN  64u   /* samples */
 #define MARK_PIECES 4u    /* of a field */
 
+const char *index_builder_text(int error) {
+        return error == -E2BIG    ? "more samples, files, classes or bytes of values than an index can hold"
+               : error == -ENOMEM ? "no memory for its index"
+                                  : why_text(error);
+}
+
+int index_builder_refused(int error, const char *root, struct why *why) {
+        return why_set(why, error, "%s: %s", root, index_builder_text(error));
+}
+
 int index_builder_new(const char *format, uint32_t n_fields, struct index_builder **ret_builder) {
         struct index_builder *builder = calloc(1, sizeof(*builder));
 

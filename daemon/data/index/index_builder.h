@@ -13,6 +13,12 @@
 
 struct index_builder;
 
+/* What an error of these functions means, -ENOMEM or -E2BIG: a static text. */
+const char *index_builder_text(int error);
+
+/* The same as `why`, after the dataset's root. Returns the error. */
+int index_builder_refused(int error, const char *root, struct why *why);
+
 /* Makes an empty index of samples with n_fields stored fields each, at most INDEX_FIELDS_MAX. Until
  * index_builder_set_field() the first field is a picture with the name "image". `format` is shorter than
  * INDEX_FORMAT_NAME_MAX (asserted). */

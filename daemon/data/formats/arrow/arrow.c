@@ -33,7 +33,7 @@ static int arrow_put_in_order(struct columnar_pass *pass, const struct listed *i
         if (r == 0)
                 r = columnar_give_root(pass, ordered);
         if (r < 0)
-                return columnar_refuse_index(pass, r);
+                return index_builder_refused(r, pass->files->root, pass->why);
         r = arrow_indices_apply(pass, indices, all, ordered);
         if (r == 0)
                 *ret_builder = TAKE_PTR(ordered);

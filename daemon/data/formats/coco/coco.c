@@ -45,22 +45,10 @@ static void coco_fini(struct coco *coco) {
         growing_fini(&coco->text);
 }
 
-static int coco_no_memory(const struct coco *coco, int error) {
-        if (error == -E2BIG)
-                return why_set(coco->why, error, "%s: more than an index can hold", coco->path);
-        return why_errno(coco->why, error, "%s: its index", coco->path);
-}
-
 static int coco_look_up(uint64_t n, void *userdata) {
         const struct coco *coco = userdata;
 
-        if (!coco->watch)
-                return 0;
-        if (coco->watch->cancel && atomic_load_explicit(coco->watch->cancel, memory_order_relaxed))
-                return why_set(coco->why, -ECANCELED, "%s: indexing was cancelled", coco->path);
-        if (coco->watch->progress)
-                coco->watch->progress(coco->watch->userdata, n);
-        return 0;
+        return format_look_up(coco->watch, n, coco->path, coco->why);
 }
 
 /* ---- the annotations ------------------------------------------------------------------------------------------- */
@@ -328,7 +316,7 @@ static int coco_build(int root_fd, const struct files *files, const struct forma
         r = coco_make_index(&coco, ret_builder);
         if (r == -EIO)
                 return why_set(why, r, "annotations: %s changed while it was read; try again", coco.path);
-        return r < 0 && r != -ECANCELED ? coco_no_memory(&coco, r) : r;
+        return r < 0 && r != -ECANCELED ? index_builder_refused(r, coco.path, coco.why) : r;
 }
 
 /* ---- masks ----------------------------------------------------------------------------------------------------- */

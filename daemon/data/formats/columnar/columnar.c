@@ -322,11 +322,6 @@ static int columnar_survey(struct columnar_pass *pass) {
         return r < 0 ? why_set(pass->why, r, "%s: %s", pass->files->root, detail.text) : 0;
 }
 
-int columnar_refuse_index(const struct columnar_pass *pass, int error) {
-        return why_set(pass->why, error, "%s: %s", pass->files->root,
-                       error == -E2BIG ? "more classes or folders than an index can hold" : "no memory for its index");
-}
-
 int columnar_build(struct columnar_pass *pass, const char *fields, struct index_builder **ret_builder) {
         _cleanup_(columnar_filling_freep) struct columnar_filling *filling = NULL;
         int r = columnar_open_file(pass, 0, fields);
@@ -337,7 +332,7 @@ int columnar_build(struct columnar_pass *pass, const char *fields, struct index_
                 return r;
         r = columnar_filling_new(pass, NULL, &filling);
         if (r < 0)
-                return columnar_refuse_index(pass, r);
+                return index_builder_refused(r, pass->files->root, pass->why);
         r = columnar_run(pass, filling, false);
         if (r == 0)
                 *ret_builder = columnar_fill_take_builder(filling);

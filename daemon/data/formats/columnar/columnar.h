@@ -205,9 +205,6 @@ void columnar_fini(struct columnar_pass *pass);
 int columnar_describe(struct columnar_pass *pass, struct index_builder **ret_builder);
 int columnar_give_root(const struct columnar_pass *pass, struct index_builder *builder);
 
-/* There is no such builder, with this error. Returns it. */
-int columnar_refuse_index(const struct columnar_pass *pass, int error);
-
 /* ---- for formats ------------------------------------------------------------------------------------------------- */
 
 /* A candidate cannot be served, because it is `type`, "a map". Returns -ENOTSUP with the planning's `why`. */

@@ -126,7 +126,7 @@ struct index_builder *columnar_fill_take_builder(struct columnar_filling *fillin
 int columnar_fill_file(struct columnar_filling *filling, const char *name, const struct stat *status, struct why *why) {
         int r = index_builder_add_shard(filling->builder, name, status);
 
-        return r < 0 ? why_set(why, r, "no memory for its index") : 0;
+        return r < 0 ? why_set(why, r, "%s", index_builder_text(r)) : 0;
 }
 
 /* Counts what is kept in the index beside numbers. */
@@ -325,9 +325,7 @@ static int columnar_fill_row(struct columnar_filling *filling, void *reading, co
         if (r < 0)
                 return r;
         r = index_builder_add_sample(filling->builder, filling->rows, label);
-        if (r == -E2BIG)
-                return why_set(why, r, "more samples than an index can hold");
-        return r < 0 ? why_set(why, r, "no memory for its index") : 0;
+        return r < 0 ? why_set(why, r, "%s", index_builder_text(r)) : 0;
 }
 
 /* Begins or ends with all columns. */
@@ -367,7 +365,5 @@ int columnar_fill_take(struct columnar_filling *filling, struct columnar_filling
         if (!copied_take(&filling->copied, &part->copied))
                 return 1;
         r = index_builder_append(filling->builder, part->builder);
-        if (r == -E2BIG)
-                return why_set(why, r, "more samples, or more bytes of values, than an index can hold");
-        return r < 0 ? why_set(why, r, "no memory for its index") : 0;
+        return r < 0 ? why_set(why, r, "%s", index_builder_text(r)) : 0;
 }

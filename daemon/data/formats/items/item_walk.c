@@ -222,8 +222,7 @@ static int copy_number(struct item_walk *walk, uint32_t idx, uint32_t idx_mixed,
                                walk->set->item, walk->idx_item, field->name, detail.text);
         }
         r = index_builder_set_value(walk->builder, idx_mixed, &number, dlp_dtype_bytes(field->dtype));
-        return r < 0 ? why_errno(walk->why, r, "%s: its index, after %" PRIu64 " samples", walk->root, walk->n_items)
-                     : 0;
+        return r < 0 ? index_builder_refused(r, walk->root, walk->why) : 0;
 }
 
 static int item_walk_take_column(struct item_walk *walk, uint32_t idx, struct index_row *row) {
@@ -268,8 +267,7 @@ static int take_item(struct item_walk *walk) {
         if (r < 0 || !walk->builder)
                 return r;
         r = index_builder_add_sample(walk->builder, rows, 0);
-        return r < 0 ? why_errno(walk->why, r, "%s: its index, after %" PRIu64 " samples", walk->root, walk->n_items)
-                     : 0;
+        return r < 0 ? index_builder_refused(r, walk->root, walk->why) : 0;
 }
 
 static int item_walk_look_up(const struct item_walk *walk) {
@@ -290,8 +288,7 @@ static int take_block(struct item_walk *walk, uint64_t offset) {
         struct index_row row = { .file = INDEX_NO_FILE, .offset = offset, .length = walk->set->n_block_bytes };
         int r = index_builder_add_sample(walk->builder, &row, 0);
 
-        return r < 0 ? why_errno(walk->why, r, "%s: its index, after %" PRIu64 " samples", walk->root, walk->n_items)
-                     : 0;
+        return r < 0 ? index_builder_refused(r, walk->root, walk->why) : 0;
 }
 
 /* Takes what all items of the shard hold together, block by block. */
@@ -335,7 +332,7 @@ static int walk_items(struct item_walk *walk, const struct item_shard *shard, co
         if (r == 0 && walk->builder) {
                 r = index_builder_add_shard(walk->builder, walk->name, status);
                 if (r < 0)
-                        why_errno(walk->why, r, "%s: its index", walk->root);
+                        index_builder_refused(r, walk->root, walk->why);
         }
         if (r >= 0)
                 r = walk->set->n_block_bytes > 0 ? take_blocks(walk, shard->n_items) : take_items(walk, shard->n_items);

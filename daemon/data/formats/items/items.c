@@ -234,13 +234,9 @@ static int items_add_part(struct item_walk *walk, uint64_t idx_shard, const stru
         if (r >= 0)
                 r = index_builder_append(walk->builder, part->walk.builder);
         if (r < 0)
-                return why_errno(walk->why, r, "%s: its index, after %" PRIu64 " samples", walk->root, walk->n_items);
+                return index_builder_refused(r, walk->root, walk->why);
         walk->n_items += part->walk.n_items;
-        if (walk->watch && walk->watch->cancel && atomic_load_explicit(walk->watch->cancel, memory_order_relaxed))
-                return why_set(walk->why, -ECANCELED, "%s: indexing was cancelled", walk->root);
-        if (walk->watch && walk->watch->progress)
-                walk->watch->progress(walk->watch->userdata, walk->n_items);
-        return 0;
+        return format_look_up(walk->watch, walk->n_items, walk->root, walk->why);
 }
 
 static int items_take_shard(void *userdata, uint64_t idx_shard, const void *found) {
@@ -260,7 +256,7 @@ static int items_take_shard(void *userdata, uint64_t idx_shard, const void *foun
 static int walk_shards(struct item_walk *walk) {
         _cleanup_(freep) struct walking *walking = calloc(1, sizeof(*walking));
 
-        why_errno(walk->why, -ENOMEM, "%s: its index", walk->root); /* unless more is said */
+        index_builder_refused(-ENOMEM, walk->root, walk->why); /* unless more is said */
         if (!walking)
                 return -ENOMEM;
         walk->n_items = 0;
@@ -280,7 +276,7 @@ int items_build(struct item_set *set, int root_fd, const char *root, const struc
         int r;
 
         if (!walk)
-                return why_errno(why, -ENOMEM, "%s: its index", root);
+                return index_builder_refused(-ENOMEM, root, why);
         if (items_count_served(set, false) + items_count_served(set, true) == 0) {
                 r = table_no_column(NULL, set->refusals, &detail);
                 return why_set(why, r, "%s: %s", root, detail.text);
@@ -288,14 +284,14 @@ int items_build(struct item_set *set, int root_fd, const char *root, const struc
         *walk = (struct item_walk){ .set = set, .root_fd = root_fd, .root = root, .watch = watch, .why = why };
         r = add_own_layout(set);
         if (r < 0)
-                return why_errno(why, r, "%s: its index", root);
+                return index_builder_refused(r, root, why);
         r = has_prefixes(set) ? walk_shards(walk) : 0;
         if (r < 0)
                 return r;
         let_empty_vary(set);
         r = items_begin_index(set, &builder);
         if (r < 0)
-                return why_errno(why, r, "%s: its index", root);
+                return index_builder_refused(r, root, why);
         walk->builder = builder;
         r = walk_shards(walk);
         if (r < 0)

@@ -239,7 +239,7 @@ static int litdata_build(int root_fd, const struct files *files, const struct fo
         int r;
 
         if (!reading)
-                return why_errno(why, -ENOMEM, "%s: its index", files->root);
+                return index_builder_refused(-ENOMEM, files->root, why);
         *reading = (struct reading){
                 .set = { .format = format_litdata.name, .item = "item", .refusals = format_refusals(options) },
                 .options = options,

@@ -501,7 +501,7 @@ static int mds_build(int root_fd, const struct files *files, const struct format
         int r;
 
         if (!reading)
-                return why_errno(why, -ENOMEM, "%s: its index", files->root);
+                return index_builder_refused(-ENOMEM, files->root, why);
         *reading = (struct reading){
                 .set = { .format = format_mds.name, .item = "sample", .refusals = format_refusals(options) },
                 .root_fd = root_fd,

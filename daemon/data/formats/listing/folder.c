@@ -102,7 +102,7 @@ static int folder_add_dir(struct folder *folder, uint32_t parent, const char *pa
                 dir.depth = folder_dir_at(folder, parent)->depth + 1;
         if (r == 0)
                 r = growing_append(&folder->dirs, &dir, sizeof(dir));
-        return r < 0 ? listing_no_memory(&folder->table.listing, r) : 0;
+        return r < 0 ? index_builder_refused(r, folder->table.listing.files->root, folder->table.listing.why) : 0;
 }
 
 /* Without a status, `error` says why. */
@@ -124,11 +124,11 @@ static int folder_add_file(struct folder *folder, uint32_t dir, const char *path
         else
                 file.length = (uint64_t)status->st_size;
         if (folder_add_text(folder, path, &file.path) < 0)
-                return listing_no_memory(&folder->table.listing, -ENOMEM);
+                return index_builder_refused(-ENOMEM, folder->table.listing.files->root, folder->table.listing.why);
         if (r == 0)
                 folder->passed = file.path + 1;
         else if (growing_append(&folder->files, &file, sizeof(file)) < 0)
-                return listing_no_memory(&folder->table.listing, -ENOMEM);
+                return index_builder_refused(-ENOMEM, folder->table.listing.files->root, folder->table.listing.why);
         return 0;
 }
 
@@ -257,7 +257,7 @@ static int folder_walk(struct folder *folder) {
                                folder->passed ? folder_text_at(folder, folder->passed - 1) : "");
         r = indexing_sort(folder_file_at(folder, 0), folder_n_files(folder), sizeof(struct folder_file),
                           folder_compare_files, folder->texts.bytes);
-        return r < 0 ? listing_no_memory(&folder->table.listing, r) : 0;
+        return r < 0 ? index_builder_refused(r, folder->table.listing.files->root, folder->table.listing.why) : 0;
 }
 
 /* ---- columns --------------------------------------------------------------------------------------------------- */
@@ -283,7 +283,7 @@ static int folder_take_file(struct folder *folder, size_t idx) {
         int r;
 
         if (columns_begin_row(&folder->table.columns, 0) < 0)
-                return listing_no_memory(&folder->table.listing, -ENOMEM);
+                return index_builder_refused(-ENOMEM, folder->table.listing.files->root, folder->table.listing.why);
         folder->table.listing.n_samples++;
         r = pattern_match(&folder->pattern, path, found) > 0 ? 0 : -EINVAL; /* it did before */
         for (size_t i = 0; i < folder->pattern.n && r == 0; i++)

@@ -178,7 +178,7 @@ static int jsonl_take_sample(struct json_line *line, uint64_t offset) {
         int r;
 
         if (columns_begin_row(&line->table->columns, offset) < 0)
-                return listing_no_memory(listing, -ENOMEM);
+                return index_builder_refused(-ENOMEM, listing->files->root, listing->why);
         listing->n_samples++;
         r = jsonl_take_object(line);
         if (r == 0)

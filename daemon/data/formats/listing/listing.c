@@ -38,21 +38,12 @@ int listing_refuse(const struct text_listing *listing, uint64_t line, int error,
                        line, detail->text);
 }
 
-int listing_no_memory(const struct text_listing *listing, int error) {
-        if (error == -E2BIG)
-                return why_set(listing->why, error, "%s: more samples than an index can hold", listing->files->root);
-        return why_errno(listing->why, error, "%s: its index, after %" PRIu64 " samples", listing->files->root,
-                         listing->n_samples);
-}
-
 int listing_look_up(struct text_listing *listing, uint64_t n_rows) {
         if (listing->n_samples - listing->n_looked < LOOK_UP_SAMPLES || !listing->watch)
                 return 0;
         listing->n_looked = listing->n_samples;
-        if (listing->watch->cancel && atomic_load_explicit(listing->watch->cancel, memory_order_relaxed))
-                return why_set(listing->why, -ECANCELED, "%s: indexing was cancelled", listing->files->root);
-        if (listing->watch->progress)
-                listing->watch->progress(listing->watch->userdata, listing->n_samples);
+        if (format_look_up(listing->watch, listing->n_samples, listing->files->root, listing->why) < 0)
+                return -ECANCELED;
         if (n_rows > 0 && listing->watch->part) {
                 listing->watch->part(listing->watch->userdata, listing->n_samples, n_rows, "samples");
         } else if (n_rows == 0) {
@@ -75,7 +66,7 @@ int listing_begin_file(struct text_listing *listing, const char *name, const str
 
         if (r == 0)
                 r = growing_append(&listing->listed, &file, sizeof(file));
-        return r < 0 ? listing_no_memory(listing, r) : 0;
+        return r < 0 ? index_builder_refused(r, listing->files->root, listing->why) : 0;
 }
 
 static int listing_read_file(struct text_listing *listing, const char *name, listing_read read, void *userdata) {

@@ -79,11 +79,8 @@ int listing_refuse(const struct text_listing *listing, uint64_t line, int error,
  * and put into the index, which now has listing->n_samples of them; before, 0. Returns 0 or -ECANCELED with `why`. */
 int listing_look_up(struct text_listing *listing, uint64_t n_rows);
 
-/* What to say when the index has no room: `error` is -ENOMEM or -E2BIG. Returns it. */
-int listing_no_memory(const struct text_listing *listing, int error);
-
 /* Adds the root and what the path named to an index; then, for each file before its samples, the file. Returns 0 or an
- * errno without `why`: listing_no_memory() says it. */
+ * errno without `why`, as those of the builder (index_builder_text()). */
 int listing_give_root(const struct text_listing *listing, struct index_builder *builder);
 int listing_give_file(const struct text_listing *listing, struct index_builder *builder, size_t idx);
 

@@ -323,7 +323,7 @@ static int judge_label(struct record_table *table) {
                                        table->label);
         table->has_classes = true;
         r = class_names_sort(&table->classes);
-        return r < 0 ? listing_no_memory(&table->listing, r) : 0;
+        return r < 0 ? index_builder_refused(r, table->listing.files->root, table->listing.why) : 0;
 }
 
 static int plan_samples(const struct record_table *table, struct table_plan *plan) {
@@ -527,7 +527,7 @@ int table_make_index(struct record_table *table, struct index_builder **ret_buil
 
         assert(listing->n_samples == table->columns.n_rows);
         if (!plan)
-                return listing_no_memory(listing, -ENOMEM);
+                return index_builder_refused(-ENOMEM, listing->files->root, listing->why);
         r = plan_index(table, plan);
         if (r < 0)
                 return r;
@@ -540,7 +540,7 @@ int table_make_index(struct record_table *table, struct index_builder **ret_buil
         if (r == -ECANCELED)
                 return r;
         if (r < 0)
-                return listing_no_memory(listing, r);
+                return index_builder_refused(r, listing->files->root, listing->why);
         *ret_builder = TAKE_PTR(builder);
         return 0;
 }

@@ -34,7 +34,7 @@ static int add_line(struct text_dataset *dataset, uint64_t offset, uint64_t n_by
         struct text_line line = { .offset = offset, .n_bytes = n_bytes };
 
         if (growing_append(&dataset->lines, &line, sizeof(line)) < 0)
-                return listing_no_memory(&dataset->listing, -ENOMEM);
+                return index_builder_refused(-ENOMEM, dataset->listing.files->root, dataset->listing.why);
         dataset->listing.n_samples++;
         return listing_look_up(&dataset->listing, 0);
 }
@@ -88,7 +88,7 @@ static int listing_text_take_part(void *userdata, struct text_listing *listing, 
         int r = growing_append(&dataset->lines, part->lines.bytes, part->lines.n_bytes);
 
         (void)line_base; /* what is wrong is only found by those who ask for a sample */
-        return r < 0 ? listing_no_memory(&dataset->listing, r) : 0;
+        return r < 0 ? index_builder_refused(r, dataset->listing.files->root, dataset->listing.why) : 0;
 }
 
 static const struct listing_parts PARTS = {
@@ -168,7 +168,7 @@ static int text_build(int root_fd, const struct files *files, const struct forma
         if (r < 0)
                 return r;
         r = listing_text_make_index(&dataset, ret_builder);
-        return r < 0 ? listing_no_memory(&dataset.listing, r) : 0;
+        return r < 0 ? index_builder_refused(r, dataset.listing.files->root, dataset.listing.why) : 0;
 }
 
 static const struct setting OPTIONS[] = {

@@ -197,7 +197,7 @@ int parts_walk(struct text_listing *listing, const struct listing_parts *parts, 
                 r = cuts_new(&work, &pass->cuts);
         }
         if (r < 0)
-                r = listing_no_memory(listing, r);
+                r = index_builder_refused(r, listing->files->root, listing->why);
         for (size_t i = 0; r == 0 && i < listing->found.n; i++)
                 r = parts_read_file(pass, i);
         if (pass) {

@@ -108,5 +108,5 @@ int table_part_take(struct record_table *table, const struct record_table *part,
         if (!columns_match(&table->columns, &part->columns, matches) || note_records(table, part, matches) < 0)
                 return PARTS_AGAIN;
         r = columns_take(&table->columns, &part->columns, matches, line_base, listing_n_files(&table->listing) - 1);
-        return r < 0 ? listing_no_memory(&table->listing, r) : 0;
+        return r < 0 ? index_builder_refused(r, table->listing.files->root, table->listing.why) : 0;
 }

@@ -361,11 +361,6 @@ static int plugged_format_give(struct pass *pass, const char *name, const struct
         return r < 0 ? r : index_builder_add_sample(pass->builder, rows, 0);
 }
 
-static int no_room(const struct pass *pass, int error, struct why *why) {
-        return error == -E2BIG ? why_set(why, error, "more samples than an index can hold")
-                               : why_errno(why, error, "the index, after %" PRIu64 " samples", pass->n_samples);
-}
-
 static int plugged_format_on_sample(void *userdata, const char *name, const struct scanner_cell *cells,
                                     uint32_t n_cells, struct why *why) {
         struct pass *pass = userdata;
@@ -384,7 +379,7 @@ static int plugged_format_on_sample(void *userdata, const char *name, const stru
                 r = plugged_format_give(pass, pass->n_stored > 0 ? name : NULL,
                                         cells); /* a name is of what lies in a file */
         if (r < 0)
-                return no_room(pass, r, why);
+                return why_set(why, r, "%s", index_builder_text(r));
         pass->n_file_samples++;
         pass->n_samples++;
         return 0;
@@ -395,11 +390,9 @@ static int plugged_format_on_sample(void *userdata, const char *name, const stru
 static int plugged_format_look_up(struct pass *pass) {
         if (!pass->watch)
                 return 0;
-        if (pass->watch->cancel && atomic_load_explicit(pass->watch->cancel, memory_order_relaxed))
-                return why_set(pass->why, -ECANCELED, "%s: indexing was cancelled", pass->files->root);
+        if (format_look_up(pass->watch, pass->n_samples, pass->files->root, pass->why) < 0)
+                return -ECANCELED;
         seen_at(&pass->seen, pass->n_file_bytes, pass->furthest);
-        if (pass->watch->progress)
-                pass->watch->progress(pass->watch->userdata, pass->n_samples);
         seen_tell(&pass->seen, pass->watch);
         return 0;
 }
@@ -498,7 +491,7 @@ static int scan_file(struct pass *pass, size_t idx) {
         if (r < 0 || pass->n_file_samples > 0)
                 return r;
         r = pass->builder ? begin_shard(pass) : growing_append(&pass->early, &pass->status, sizeof(pass->status));
-        return r < 0 ? no_room(pass, r, pass->why) : 0;
+        return r < 0 ? why_set(pass->why, r, "%s", index_builder_text(r)) : 0;
 }
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */

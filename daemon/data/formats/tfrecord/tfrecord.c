@@ -107,10 +107,8 @@ static int tfrecord_look_up(struct pass *pass, const struct record *record) {
         if (!pass->watch || (pass->survey.n_records % LOOK_UP_RECORDS != 0 && pass->n_bytes_looked < LOOK_UP_BYTES))
                 return 0;
         pass->n_bytes_looked = 0;
-        if (pass->watch->cancel && atomic_load_explicit(pass->watch->cancel, memory_order_relaxed))
-                return why_set(pass->why, -ECANCELED, "%s: indexing was cancelled", pass->files->root);
-        if (pass->watch->progress)
-                pass->watch->progress(pass->watch->userdata, pass->survey.n_records);
+        if (format_look_up(pass->watch, pass->survey.n_records, pass->files->root, pass->why) < 0)
+                return -ECANCELED;
         seen_tell(&pass->seen, pass->watch);
         return 0;
 }
@@ -156,12 +154,12 @@ static int survey_file(struct pass *pass, size_t idx_name) {
         records_begin(&records, pass->ahead, (uint64_t)shard.status.st_size);
         r = survey_begin_shard(&pass->survey, name);
         if (r < 0)
-                return tfrecord_no_memory(pass, r);
+                return index_builder_refused(r, pass->files->root, pass->why);
         r = survey_records(pass, name, &records, &shard.n_records);
         if (r != 0)
                 return r;
         r = growing_append(&pass->shards, &shard, sizeof(shard));
-        return r < 0 ? tfrecord_no_memory(pass, r) : 0;
+        return r < 0 ? index_builder_refused(r, pass->files->root, pass->why) : 0;
 }
 
 /* Begins again if a feature turns out to need another form. Each feature changes its form once at most, and most of
@@ -175,7 +173,7 @@ static int survey_files(struct pass *pass) {
                 growing_clear(&pass->shards);
                 seen_begin(&pass->seen, pass->listed.n);
                 if (ahead_begin(pass->ahead, &files) < 0)
-                        return tfrecord_no_memory(pass, -ENOMEM);
+                        return index_builder_refused(-ENOMEM, pass->files->root, pass->why);
                 r = 0;
                 for (size_t i = 0; i < pass->listed.n && r == 0; i++)
                         r = survey_file(pass, i);
@@ -184,7 +182,7 @@ static int survey_files(struct pass *pass) {
                 return r;
         r = survey_finish(&pass->survey);
         if (r < 0)
-                return tfrecord_no_memory(pass, r);
+                return index_builder_refused(r, pass->files->root, pass->why);
         if (pass->survey.n_features == 0 && pass->survey.n_left_out > 0) {
                 r = table_no_column(NULL, pass->survey.refusals, &detail);
                 return why_set(pass->why, r, "%s/%s", pass->files->root, detail.text);
@@ -363,7 +361,7 @@ static int tfrecord_build(int root_fd, const struct files *files, const struct f
         pass->survey.refusals = format_refusals(options);
         r = ahead_new(AHEAD_THREADS, &pass->ahead);
         if (r < 0)
-                return tfrecord_no_memory(pass, r);
+                return index_builder_refused(r, pass->files->root, pass->why);
         r = shards_find(&pass->listed, root_fd, files, &SHARDS, format_option(options, "split"), &pass->settled_ns,
                         why);
         if (r == 0)
@@ -373,7 +371,7 @@ static int tfrecord_build(int root_fd, const struct files *files, const struct f
         r = give_all(&giving);
         if (r < 0) {
                 index_builder_free(giving.builder);
-                return tfrecord_no_memory(pass, r);
+                return index_builder_refused(r, pass->files->root, pass->why);
         }
         if (watch && watch->progress)
                 watch->progress(watch->userdata, pass->survey.n_records);

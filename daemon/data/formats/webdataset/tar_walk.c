@@ -18,11 +18,6 @@ void walk_fini(struct walk *walk) {
         growing_fini(&walk->names);
 }
 
-static int tar_walk_no_memory(const struct walk *walk, int error) {
-        return why_set(walk->why, error, "%s: no memory for its index, after %" PRIu64 " samples", walk->root,
-                       atomic_load_explicit(&walk->n_samples, memory_order_relaxed));
-}
-
 static int tar_walk_add_name(struct walk *walk, const char *name, size_t n, uint64_t *ret_at) {
         uint64_t at = walk->names.n_bytes;
         int r = growing_append(&walk->names, name, n);
@@ -130,7 +125,7 @@ static int tar_walk_take_member(struct walk *walk, int fd, struct found_shard *s
                 if (r >= 0)
                         r = growing_append(&walk->keys, &at, sizeof(at));
                 if (r < 0)
-                        return tar_walk_no_memory(walk, r);
+                        return index_builder_refused(r, walk->root, walk->why);
                 shard->n_keys++;
                 atomic_fetch_add_explicit(&walk->n_samples, 1, memory_order_relaxed);
         } else if ((before = tar_walk_member_of(walk, shard, taken.idx_field))) {
@@ -144,7 +139,7 @@ static int tar_walk_take_member(struct walk *walk, int fd, struct found_shard *s
         taken.idx_sample = (uint32_t)(shard->n_keys - 1);
         r = growing_append(&walk->members, &taken, sizeof(taken));
         if (r < 0)
-                return tar_walk_no_memory(walk, r);
+                return index_builder_refused(r, walk->root, walk->why);
         walk->fields[taken.idx_field].n_samples++;
         shard->n_members++;
         walk->n_members++;

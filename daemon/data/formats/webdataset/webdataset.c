@@ -76,13 +76,6 @@ static void survey_freep(struct survey **survey) {
         free(*survey);
 }
 
-static int webdataset_no_memory(const struct survey *survey, int error) {
-        if (error == -E2BIG)
-                return why_set(survey->why, error, "%s: more samples than an index can hold", survey->root);
-        return why_set(survey->why, error, "%s: no memory for its index, after %" PRIu64 " samples", survey->root,
-                       survey->n_samples);
-}
-
 /* ---- the folder ------------------------------------------------------------------------------------------------ */
 
 /* Includes compressed archives, which are refused when they are opened: without them it would be a different
@@ -138,7 +131,7 @@ static int webdataset_make_shards(struct survey *survey, size_t n) {
         survey->n_of_a_list = n;
         survey->n_shards = n * (1 + survey->files->n_merged);
         survey->shards = calloc(survey->n_shards, sizeof(*survey->shards));
-        return survey->shards ? 0 : webdataset_no_memory(survey, -ENOMEM);
+        return survey->shards ? 0 : index_builder_refused(-ENOMEM, survey->root, survey->why);
 }
 
 /* The archives that a list names. The list itself is the first archive, without samples: when it changes, the index is
@@ -219,7 +212,7 @@ static int webdataset_walk_all(struct survey *survey) {
         survey->walks = calloc(n_walks, sizeof(*survey->walks));
         survey->idx_fields = calloc(n_walks, sizeof(*survey->idx_fields));
         if (!survey->walks || !survey->idx_fields)
-                return webdataset_no_memory(survey, -ENOMEM);
+                return index_builder_refused(-ENOMEM, survey->root, survey->why);
         survey->n_walks = n_walks;
         for (uint32_t i = 0; i < n_walks; i++) {
                 survey->walks[i].root_fd = survey->root_fd;
@@ -294,7 +287,7 @@ static int webdataset_take_field(struct survey *survey, const struct found_field
 /* Numbers the fields as one thread would have met them, whichever thread was faster. */
 static int merge_fields(struct survey *survey) {
         bool(*is_met)[WALK_FIELDS_MAX] = calloc(survey->n_walks, sizeof(*is_met));
-        int r = is_met ? 0 : webdataset_no_memory(survey, -ENOMEM);
+        int r = is_met ? 0 : index_builder_refused(-ENOMEM, survey->root, survey->why);
 
         for (size_t i = 0; r == 0 && i < survey->n_shards; i++) {
                 const struct found_shard *shard = &survey->shards[i].found;
@@ -408,7 +401,7 @@ static int webdataset_match(struct giving *giving, size_t idx) {
 
                 r = growing_reserve(&giving->first_members[list], (base->found.n_keys + 1) * sizeof(uint64_t));
                 if (r < 0)
-                        return webdataset_no_memory(survey, r);
+                        return index_builder_refused(r, survey->root, survey->why);
                 r = merge_match(&pair, (void *)giving->first_members[list].bytes, survey->why);
         }
         return r;
@@ -469,7 +462,7 @@ static int webdataset_make_index(const struct survey *survey, struct index_build
         int r = giving ? index_builder_new(format_webdataset.name, survey->n_fields, &builder) : -ENOMEM;
 
         if (r < 0)
-                return webdataset_no_memory(survey, r);
+                return index_builder_refused(r, survey->root, survey->why);
         giving->survey = survey;
         giving->placing.builder = builder;
         for (uint32_t i = 0; i < survey->n_fields; i++)
@@ -493,7 +486,7 @@ static int webdataset_make_index(const struct survey *survey, struct index_build
                 }
         }
         if (r < 0)
-                return webdataset_no_memory(survey, r);
+                return index_builder_refused(r, survey->root, survey->why);
         *ret_builder = TAKE_PTR(builder);
         return 0;
 }
