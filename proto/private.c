@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "proto/base/cleanup.h"
+#include "proto/base/text.h"
 #include "proto/job_group.h"
 
 /* ---- who sees the same files, and ends with the same job ------------------------------------------------------- */
@@ -110,7 +111,7 @@ static const char *runtime_folder(char text[32]) {
 }
 
 bool dlp_private_log(const char *socket, char ret_log[DLP_PRIVATE_PATH_MAX]) {
-        const char *slash = strrchr(socket, '/'), *name = slash ? slash + 1 : socket, *end = strrchr(name, '.');
+        const char *name = text_after_slash(socket), *end = strrchr(name, '.');
         int n;
 
         if (strncmp(name, "private-", strlen("private-")) != 0 || !end || strcmp(end, ".sock") != 0)

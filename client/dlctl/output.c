@@ -182,12 +182,6 @@ cJSON *list_record(cJSON *list) {
 
 /* ---- text: values -------------------------------------------------------------------------------------------- */
 
-static bool output_ends_with(const char *key, const char *end) {
-        size_t n = strlen(key), n_end = strlen(end);
-
-        return n > n_end && strcmp(key + n - n_end, end) == 0;
-}
-
 static void print_size(uint64_t n_bytes, char *cell) {
         static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB" };
         double value = (double)n_bytes;
@@ -244,19 +238,19 @@ static void output_print_value(const cJSON *item, char *cell) {
                 return;
         }
         number = strtoull(item->valuestring, NULL, 10);
-        if (output_ends_with(item->string, "_share"))
+        if (text_ends_with(item->string, "_share"))
                 snprintf(cell, CELL_MAX, "%.3g %%", strtod(item->valuestring, NULL) * 100);
-        else if (output_ends_with(item->string, "_allowed") && number == 0)
+        else if (text_ends_with(item->string, "_allowed") && number == 0)
                 snprintf(cell, CELL_MAX, "any number");
         else if (strpbrk(item->valuestring, ".e"))
                 snprintf(cell, CELL_MAX, "%.4g", strtod(item->valuestring, NULL));
-        else if (output_ends_with(item->string, "_bytes"))
+        else if (text_ends_with(item->string, "_bytes"))
                 print_size(number, cell);
-        else if (output_ends_with(item->string, "_ns"))
+        else if (text_ends_with(item->string, "_ns"))
                 print_nanoseconds(number, cell);
-        else if (output_ends_with(item->string, "_seconds"))
+        else if (text_ends_with(item->string, "_seconds"))
                 print_duration(number, cell);
-        else if (output_ends_with(item->string, "_unix"))
+        else if (text_ends_with(item->string, "_unix"))
                 output_print_time(number, cell);
         else
                 snprintf(cell, CELL_MAX, "%" PRIu64, number);
@@ -270,7 +264,7 @@ static void print_title(const char *key, char *cell) {
         snprintf(cell, CELL_MAX, "%s", strncmp(key, "n_", 2) == 0 ? key + 2 : key);
         n = strlen(cell);
         for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
-                if (output_ends_with(cell, units[i]))
+                if (text_ends_with(cell, units[i]))
                         cell[n - strlen(units[i])] = '\0';
         for (char *c = cell; *c; c++)
                 if (*c == '_')

@@ -10,6 +10,7 @@
 #include "daemon/base/machine/beneath.h"
 #include "daemon/data/looks_like.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/text.h"
 
 struct candidates {
         const struct format *first, *last;
@@ -74,12 +75,6 @@ static int format_tell_ask_all(int root_fd, const struct files *files, const cha
 
 /* ---- by name ----------------------------------------------------------------------------------------------------- */
 
-static bool format_tell_has_ending(const char *name, const char *ending) {
-        size_t n = strlen(name), n_ending = strlen(ending);
-
-        return n >= n_ending && strcmp(name + n - n_ending, ending) == 0;
-}
-
 /* With its dot, as it is written. */
 static const char *format_tell_ending_of(const char *name) {
         const char *dot = strrchr(name, '.');
@@ -89,7 +84,7 @@ static const char *format_tell_ending_of(const char *name) {
 
 static bool has_one_of(const char *name, const char *const *endings) {
         for (; *endings; endings++)
-                if (format_tell_has_ending(name, *endings))
+                if (text_ends_with(name, *endings))
                         return true;
         return false;
 }
@@ -123,8 +118,7 @@ static void see_name(struct names_seen *seen, const char *name) {
         for (size_t i = 0; (format = format_at(i)) && !is_packed(name); i++)
                 for (const struct format_naming *naming = format->names; naming && naming->part; naming++)
                         if ((seen->are_files || !naming->is_file) &&
-                            (naming->is_end ? format_tell_has_ending(name, naming->part)
-                                            : strstr(name, naming->part) != NULL))
+                            (naming->is_end ? text_ends_with(name, naming->part) : strstr(name, naming->part) != NULL))
                                 seen->formats |= 1ull << i;
         if (is_packed(name))
                 snprintf(seen->packed, sizeof(seen->packed), "%.255s", name);
@@ -132,7 +126,7 @@ static void see_name(struct names_seen *seen, const char *name) {
                 return;
         if (!seen->picture[0])
                 snprintf(seen->picture, sizeof(seen->picture), "%.255s", name);
-        else if (!format_tell_has_ending(name, format_tell_ending_of(seen->picture)))
+        else if (!text_ends_with(name, format_tell_ending_of(seen->picture)))
                 seen->endings_differ = true;
 }
 
@@ -292,10 +286,7 @@ static int look_at_name(void *userdata, const struct dirent *entry) {
 int format_names_files(int root_fd, const struct files *files, bool (*is_taken)(const char *name)) {
         bool is_found = files->n_names > 0;
 
-        for (size_t i = 0; i < files->n_names && is_found; i++) {
-                const char *slash = strrchr(files->names[i], '/');
-
-                is_found = is_taken(slash ? slash + 1 : files->names[i]);
-        }
+        for (size_t i = 0; i < files->n_names && is_found; i++)
+                is_found = is_taken(text_after_slash(files->names[i]));
         return files->n_names > 0 ? is_found : format_look_into(root_fd, look_at_name, &is_taken);
 }

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "proto/base/symbol.h"
 
@@ -26,6 +27,19 @@ static inline int text_hex_digit(char character) {
         if ((character | 32) >= 'a' && (character | 32) <= 'f')
                 return (character | 32) - 'a' + 10;
         return -1;
+}
+
+static inline bool text_ends_with(const char *text, const char *ending) {
+        size_t n = strlen(text), n_ending = strlen(ending);
+
+        return n >= n_ending && strcmp(text + n - n_ending, ending) == 0;
+}
+
+/* What follows the last slash of a path; without one, all of it. */
+static inline const char *text_after_slash(const char *path) {
+        const char *slash = strrchr(path, '/');
+
+        return slash ? slash + 1 : path;
 }
 
 /* Each byte that keeps the text from being printable becomes a '?'. */

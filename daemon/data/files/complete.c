@@ -10,6 +10,7 @@
 #include <strings.h>
 
 #include "proto/base/cleanup.h"
+#include "proto/base/text.h"
 
 #define SEQUENCE   6u /* digits of the number that a staging puts before a name */
 #define DIGITS_MAX 8u
@@ -127,17 +128,11 @@ static int check_set(const struct numbered *set, size_t n, struct why *why) {
                        n_missing > SHOWN_MAX ? ", ..." : "", n_missing == 1 ? "it" : "them");
 }
 
-static const char *complete_base_of(const char *name) {
-        const char *slash = strrchr(name, '/');
-
-        return slash ? slash + 1 : name;
-}
-
 size_t files_sequence(const char *const *names, size_t n) {
         uint64_t number, before = 0;
 
         for (size_t i = 0; i < n; i++) {
-                const char *base = complete_base_of(names[i]);
+                const char *base = text_after_slash(names[i]);
 
                 if (strspn(base, "0123456789") != SEQUENCE || base[SEQUENCE] != '-' ||
                     !complete_read_digits(base, SEQUENCE, &number) || (i > 0 && number <= before))
@@ -155,7 +150,7 @@ int files_check_complete(const char *const *names, size_t n, struct why *why) {
         if (!files)
                 return why_set(why, -ENOMEM, "no memory for the names of its files");
         for (size_t i = 0; i < n; i++)
-                n_files += complete_read_name(n_before ? complete_base_of(names[i]) + n_before : names[i],
+                n_files += complete_read_name(n_before ? text_after_slash(names[i]) + n_before : names[i],
                                               &files[n_files]);
         qsort(files, n_files, sizeof(*files), by_number);
         for (size_t begin = 0, end; begin < n_files && r == 0; begin = end) {

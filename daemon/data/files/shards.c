@@ -9,6 +9,7 @@
 #include "daemon/data/format_tell.h"
 #include "daemon/data/index/index_layout.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/text.h"
 
 #define FOLDERS_TOLD 16u /* in a message */
 
@@ -56,12 +57,6 @@ static int find_below(const struct finding *finding, bool is_alone, struct below
         return r;
 }
 
-static const char *last_word(const char *path) {
-        const char *slash = strrchr(path, '/');
-
-        return slash ? slash + 1 : path;
-}
-
 /* "data/de, data/en, ..." */
 static void list_folders(const struct below *below, char *text, size_t size) {
         size_t at = 0;
@@ -73,12 +68,12 @@ static void list_folders(const struct below *below, char *text, size_t size) {
 }
 
 static int refuse_folders(const struct finding *finding, const struct below *below) {
-        const char *first = below->paths[0], *last = last_word(first);
+        const char *first = below->paths[0], *last = text_after_slash(first);
         bool are_beside = true;
         char folders[1024], words[NAME_MAX + 32] = "";
 
         for (size_t i = 1; i < below->n; i++)
-                are_beside &= last_word(below->paths[i]) - below->paths[i] == last - first &&
+                are_beside &= text_after_slash(below->paths[i]) - below->paths[i] == last - first &&
                               strncmp(below->paths[i], first, (size_t)(last - first)) == 0;
         if (are_beside)
                 snprintf(words, sizeof(words), ", or with split = \"%s\"", last);
@@ -102,7 +97,7 @@ static int look_below(const struct finding *finding, const char *split) {
         if (r < 0)
                 return why_set(finding->why, r, "%s: %s", finding->root, detail.text);
         for (size_t i = 0; i < below.n && split; i++)
-                if (strcmp(last_word(below.paths[i]), split) == 0 && n_named++ == 0)
+                if (strcmp(text_after_slash(below.paths[i]), split) == 0 && n_named++ == 0)
                         only = below.paths[i];
         if (n_named == 1)
                 return shards_look_into(finding, only, NULL);

@@ -8,6 +8,7 @@
 
 #include "daemon/data/files/complete.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/text.h"
 
 #define SPLITS_MAX 64u
 
@@ -16,12 +17,6 @@ struct split_name {
         const char *at;
         size_t n; /* 0: it has none */
 };
-
-static const char *splits_base_of(const char *path) {
-        const char *slash = strrchr(path, '/');
-
-        return slash ? slash + 1 : path;
-}
 
 static size_t count_digits(const char *text) {
         size_t n = 0;
@@ -91,7 +86,7 @@ size_t splits_list(const char *const *names, size_t n, char *text, size_t size) 
 
         text[0] = '\0';
         for (size_t i = 0; i < n && n_splits < SPLITS_MAX; i++) {
-                struct split_name split = split_of(splits_base_of(names[i]) + n_sequence);
+                struct split_name split = split_of(text_after_slash(names[i]) + n_sequence);
                 bool is_new = split.n > 0;
 
                 for (size_t k = 0; k < n_splits && is_new; k++)
@@ -116,13 +111,13 @@ static bool is_usual(struct split_name split) {
 
 static bool have_usual(const char *const *names, size_t n, size_t n_sequence) {
         for (size_t i = 0; i < n; i++)
-                if (is_usual(split_of(splits_base_of(names[i]) + n_sequence)))
+                if (is_usual(split_of(text_after_slash(names[i]) + n_sequence)))
                         return true;
         return false;
 }
 
 bool splits_has(const char *path, const char *split) {
-        const char *name = splits_base_of(path);
+        const char *name = text_after_slash(path);
         struct split_name own = split_of(name);
         size_t n = strlen(split);
 
@@ -135,12 +130,12 @@ bool splits_has(const char *path, const char *split) {
 int splits_choose(const char *root, const char *split, bool are_numbered, const char **names, size_t *n,
                   struct why *why) {
         size_t n_sequence = files_sequence(names, *n), n_chosen = 0;
-        const char *first = *n > 0 ? names[0] : "", *ending = strrchr(splits_base_of(first), '.');
+        const char *first = *n > 0 ? names[0] : "", *ending = strrchr(text_after_slash(first), '.');
         char splits[256];
 
         if (split) {
                 for (size_t i = 0; i < *n; i++)
-                        if (splits_has(splits_base_of(names[i]) + n_sequence, split))
+                        if (splits_has(text_after_slash(names[i]) + n_sequence, split))
                                 names[n_chosen++] = names[i];
                 *n = n_chosen;
                 return 0;
@@ -152,5 +147,5 @@ int splits_choose(const char *root, const char *split, bool are_numbered, const 
         return why_set(why, -EINVAL,
                        "%s: has several splits: choose one with split = \"...\": %s; or name the files in the path; "
                        "%s/%.*s*%s names all of them",
-                       root, splits, root, (int)(splits_base_of(first) - first), first, ending);
+                       root, splits, root, (int)(text_after_slash(first) - first), first, ending);
 }

@@ -16,6 +16,7 @@
 #include "daemon/data/index/index_stamp.h"
 #include "daemon/data/index/indexing.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/text.h"
 
 #define ARCHIVE ".npz"
 
@@ -26,9 +27,7 @@ void npy_list_fini(struct npy_list *list) {
 }
 
 static bool npy_list_ends_with(const char *name, const char *ending) {
-        size_t n = strlen(name);
-
-        return name[0] != '.' && n >= strlen(ending) && strcmp(name + n - strlen(ending), ending) == 0;
+        return name[0] != '.' && text_ends_with(name, ending);
 }
 
 static bool npy_list_is_array(const char *name) {
@@ -87,7 +86,7 @@ struct archive {
 static int found_member(void *userdata, const struct zip_file *file, struct why *why) {
         const struct archive *archive = userdata;
         struct npy_array *array;
-        const char *slash = strrchr(file->name, '/'), *base = slash ? slash + 1 : file->name;
+        const char *base = text_after_slash(file->name);
         int r = 0;
 
         if (base[0] == '.') { /* "__MACOSX/._x.npy" */

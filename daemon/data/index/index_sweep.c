@@ -10,6 +10,7 @@
 
 #include "daemon/data/index/index_draft.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/text.h"
 
 #define LEFT_BEHIND_S 3600 /* no process takes this long to write an index file */
 #define OTHERS        (S_IRWXG | S_IRWXO)
@@ -18,17 +19,10 @@ static bool is_temporary(const char *name) {
         return index_draft_is_name(name, ".index") || index_draft_is_name(name, ".errors");
 }
 
-static bool index_sweep_ends_with(const char *name, const char *ending) {
-        size_t n = strlen(name), n_ending = strlen(ending);
-
-        return n > n_ending && strcmp(name + n - n_ending, ending) == 0;
-}
-
 /* Indices, ledgers and those put aside, rolls and spools of streams. */
 static bool is_kept(const char *name) {
-        return index_sweep_ends_with(name, ".index") || index_sweep_ends_with(name, ".errors") ||
-               index_sweep_ends_with(name, ".errors.old") || index_sweep_ends_with(name, ".stream") ||
-               index_sweep_ends_with(name, ".spool");
+        return text_ends_with(name, ".index") || text_ends_with(name, ".errors") ||
+               text_ends_with(name, ".errors.old") || text_ends_with(name, ".stream") || text_ends_with(name, ".spool");
 }
 
 static void close_to_others(int fd) {

@@ -19,6 +19,7 @@
 #include "daemon/data/source_compare.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
+#include "proto/base/text.h"
 #include "proto/order/epoch_plan.h"
 
 #define SPOOL_BYTES (4ull << 30)  /* without spool_limit */
@@ -275,7 +276,7 @@ static int intake_take_first(struct intake *intake, const struct index_watch *wa
 
 static int intake_read_options(struct intake *intake, const struct intake_spec *spec, struct why *why) {
         const char *spool = format_option(spec->options, "spool"), *split = format_option(spec->options, "split");
-        const char *slash = strrchr(spec->roll, '/'), *name = slash ? slash + 1 : spec->roll;
+        const char *name = text_after_slash(spec->roll);
 
         intake->field_limit = format_option_number(spec->options, "field_limit", 0);
         intake->spool_limit = format_option_number(spec->options, "spool_limit", SPOOL_BYTES);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "proto/base/cleanup.h"
+#include "proto/base/text.h"
 
 #define BITS_OF_FORMATS 64u
 
@@ -64,7 +65,7 @@ static bool lies_beside(const struct plan *plan, const char *path, size_t n, con
 }
 
 static bool conversions_fits(const struct format_conversion *row, const struct plan *plan, const char *path) {
-        const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+        const char *name = text_after_slash(path);
         size_t n = strlen(path);
 
         return conversions_ends_in(path, n, row->ending) &&

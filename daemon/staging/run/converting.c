@@ -17,6 +17,7 @@
 #include "daemon/store/record/record_steps.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/shown/shorten.h"
+#include "proto/base/text.h"
 
 #define PART           ".part"
 #define TICK_NS        200000000ull
@@ -54,12 +55,6 @@ static void name_file(const struct making *making, uint64_t idx, char ret_name[M
                  converted_suffix(making->files[idx].kind));
 }
 
-static bool ends_in(const char *path, const char *ending) {
-        size_t n = strlen(path), n_ending = strlen(ending);
-
-        return n > n_ending && strcmp(path + n - n_ending, ending) == 0;
-}
-
 /* NULL: the file is not converted. */
 static const struct format_conversion *find_conversion(const struct converting *converting, const char *path) {
         return converting->command ? NULL : conversion_of(path, &converting->conversions);
@@ -69,8 +64,8 @@ static const struct format_conversion *find_conversion(const struct converting *
  * "a/x.tar.gz" becomes "000007-x.tar". A long name is cut where a character of UTF-8 ends. */
 static void path_of_file(const struct making *making, uint64_t idx, char ret_path[PATH_MAX]) {
         const struct converting *converting = converting_of(making);
-        const char *path = source_path(converting, idx), *slash = strrchr(path, '/');
-        const char *name = slash ? slash + 1 : path, *suffix = converted_suffix(making->files[idx].kind);
+        const char *path = source_path(converting, idx);
+        const char *name = text_after_slash(path), *suffix = converted_suffix(making->files[idx].kind);
         const struct format_conversion *conversion = find_conversion(converting, path);
         int n;
 
@@ -84,7 +79,7 @@ static void path_of_file(const struct making *making, uint64_t idx, char ret_pat
                 for (n = NAME_KEPT; n > 0 && ((unsigned char)name[n] & 0xc0) == 0x80;)
                         n--;
         snprintf(ret_path, PATH_MAX, "%06llu-%.*s", (unsigned long long)idx, n, name);
-        if (!ends_in(ret_path, suffix))
+        if (!text_ends_with(ret_path, suffix))
                 strncat(ret_path, suffix, PATH_MAX - strlen(ret_path) - 1);
 }
 

@@ -1,4 +1,5 @@
 #include "daemon/store/record/origin_kind.h"
+#include "proto/base/text.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -31,8 +32,7 @@ bool origin_ends_with(const struct url *address, const char *ending) {
 }
 
 bool origin_is_archive(const char *path) {
-        const char *slash = strrchr(path, '/');
-        const char *name = slash ? slash + 1 : path;
+        const char *name = text_after_slash(path);
 
         for (size_t i = 0; i < sizeof(ARCHIVES) / sizeof(ARCHIVES[0]); i++)
                 if (origin_kind_ends_with(name, strlen(name), ARCHIVES[i]))

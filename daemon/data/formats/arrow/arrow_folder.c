@@ -14,6 +14,7 @@
 #include "daemon/data/index/index_layout.h"
 #include "daemon/data/index/indexing.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/text.h"
 
 #define JSON_MAX (64u << 20) /* bytes of state.json and the like: one has a line for each file */
 #define STATE    "state.json"
@@ -125,14 +126,8 @@ static int list_saved(const struct finding *finding, const cJSON *state) {
         return r;
 }
 
-static bool arrow_folder_ends_with(const char *name, const char *ending) {
-        size_t n = strlen(name), n_ending = strlen(ending);
-
-        return n > n_ending && strcmp(name + n - n_ending, ending) == 0;
-}
-
 static bool arrow_folder_has_ending(const char *name) {
-        return name[0] != '.' && (arrow_folder_ends_with(name, ".arrow") || arrow_folder_ends_with(name, ".feather"));
+        return name[0] != '.' && (text_ends_with(name, ".arrow") || text_ends_with(name, ".feather"));
 }
 
 static bool is_cache(const char *name) {

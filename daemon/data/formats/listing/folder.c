@@ -23,6 +23,7 @@
 #include "daemon/data/index/indexing_sort.h"
 #include "daemon/data/looks_like.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/text.h"
 
 #define NO_PARENT       UINT32_MAX
 #define LOOK_UP_ENTRIES 4096u /* directory entries between two words about progress */
@@ -311,10 +312,10 @@ static int give_dirs(void *userdata, struct index_builder *builder) {
 static int folder_give_file(void *userdata, uint64_t row, struct index_builder *builder, struct index_row *ret_row) {
         const struct folder *folder = userdata;
         const struct folder_file *file = folder_file_at(folder, row);
-        const char *path = folder_text_at(folder, file->path), *slash = strrchr(path, '/');
+        const char *path = folder_text_at(folder, file->path);
 
         *ret_row = (struct index_row){ .length = file->length };
-        return index_builder_add_file(builder, folder_dir_at(folder, file->dir)->idx_dir, slash ? slash + 1 : path,
+        return index_builder_add_file(builder, folder_dir_at(folder, file->dir)->idx_dir, text_after_slash(path),
                                       file->flags, &ret_row->file);
 }
 

@@ -23,6 +23,7 @@
 #include "daemon/data/formats/tfrecord/crc32c.h"
 #include "daemon/data/formats/tfrecord/tfrecord_survey.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/text.h"
 
 #define LOOK_UP_RECORDS 4096u       /* between two checks of the cancel flag, */
 #define LOOK_UP_BYTES   (64u << 20) /* but no more than these bytes */
@@ -57,20 +58,7 @@ static void pass_freep(struct pass **pass) {
         free(*pass);
 }
 
-static int tfrecord_no_memory(const struct pass *pass, int error) {
-        if (error == -E2BIG)
-                return why_set(pass->why, error, "%s: more samples than an index can hold", pass->files->root);
-        return why_set(pass->why, error, "%s: no memory for its index, after %" PRIu64 " records", pass->files->root,
-                       pass->survey.n_records);
-}
-
 /* ---- which files ------------------------------------------------------------------------------------------------ */
-
-static bool tfrecord_ends_with(const char *name, const char *ending) {
-        size_t n = strlen(name), n_ending = strlen(ending);
-
-        return n >= n_ending && strcmp(name + n - n_ending, ending) == 0;
-}
 
 /* "train-00003-of-01024", as the files of TensorFlow's sets are numbered. */
 static bool is_numbered(const char *name) {
@@ -84,8 +72,8 @@ static bool is_numbered(const char *name) {
 
 /* Compressed files are taken, and refused when they are opened: without them it would be a different dataset. */
 static bool is_taken(const char *name) {
-        if (name[0] == '.' || tfrecord_ends_with(name, ".idx") || tfrecord_ends_with(name, ".index") ||
-            tfrecord_ends_with(name, ".json"))
+        if (name[0] == '.' || text_ends_with(name, ".idx") || text_ends_with(name, ".index") ||
+            text_ends_with(name, ".json"))
                 return false;
         return strstr(name, ".tfrec") || is_numbered(name);
 }
