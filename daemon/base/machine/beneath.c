@@ -12,11 +12,12 @@
 
 #define TRIES_MAX 100 /* while folders on the way are being renamed */
 
-/* The kernel keeps O_NOFOLLOW as a flag of a descriptor with O_PATH. Here it means: links do not lead out of it. */
-static int beneath_stays(int root_fd) {
+/* The kernel keeps O_NOFOLLOW as a flag of a descriptor with O_PATH. Here it means: links do not lead out of it. So do
+ * those of a descriptor that cannot be asked: opening says what is wrong with it. */
+static bool beneath_stays(int root_fd) {
         int flags = root_fd == AT_FDCWD ? 0 : fcntl(root_fd, F_GETFL);
 
-        return flags < 0 ? flags : (flags & O_NOFOLLOW) != 0;
+        return flags < 0 || (flags & O_NOFOLLOW) != 0;
 }
 
 static int open_beneath(int root_fd, const char *path, int flags) {
@@ -64,19 +65,16 @@ static int open_elsewhere(int root_fd, const char *path, int flags) {
 }
 
 int beneath_open(int root_fd, const char *path, int flags) {
-        int does_stay = beneath_stays(root_fd);
-
-        if (does_stay <= 0)
-                return does_stay < 0 ? -1 : openat(root_fd, path, flags);
+        if (!beneath_stays(root_fd))
+                return openat(root_fd, path, flags);
         return path[0] == '/' ? open_elsewhere(root_fd, path, flags) : open_beneath(root_fd, path, flags);
 }
 
 int beneath_stat(int root_fd, const char *path, struct stat *ret_status) {
         _cleanup_(closep) int fd = -1;
-        int does_stay = beneath_stays(root_fd);
 
-        if (does_stay <= 0)
-                return does_stay < 0 ? -1 : fstatat(root_fd, path, ret_status, 0);
+        if (!beneath_stays(root_fd))
+                return fstatat(root_fd, path, ret_status, 0);
         fd = beneath_open(root_fd, path, O_PATH | O_CLOEXEC);
         return fd < 0 ? -1 : fstat(fd, ret_status);
 }
@@ -89,13 +87,10 @@ int beneath_stat_entry(int root_fd, const char *path, int dir_fd, const char *na
 
 int beneath_open_named(int root_fd, const char *root, const char *path, int flags) {
         size_t n_root = strlen(root);
-        int does_stay = beneath_stays(root_fd);
 
-        if (does_stay < 0)
-                return -1;
         if (strncmp(path, root, n_root) == 0 && path[n_root] == '/')
                 path += n_root + strspn(path + n_root, "/");
-        if (does_stay && strncmp(path, "../", 3) == 0)
+        if (strncmp(path, "../", 3) == 0 && beneath_stays(root_fd))
                 return open_elsewhere(root_fd, path, flags);
         return beneath_open(root_fd, path, flags);
 }
