@@ -400,6 +400,17 @@ DLC_API int dlc_get_cursor(struct dlc_loader *loader, uint64_t *ret_epoch, uint6
 DLC_API int dlc_cursor_after(const struct dlc_options *options, uint64_t n_samples, uint64_t epoch, uint64_t position,
                              uint64_t n_batches, uint64_t *ret_epoch, uint64_t *ret_position);
 
+/* Writes what the text of a pipeline says, as the daemon reads it, with tabs between the words of a line:
+ *
+ *      part  END  FIELD ...         the part up to byte END, and its fields by their names in batches; of steps without
+ *                                   fields there are none
+ *      step  NAME  ARGUMENT ...     a step of this part; an argument is VALUE or KEY=VALUE, a list 224:256
+ *
+ * Of a text with a mistake there are the steps up to it; dlc_open() says what is wrong. A buffer of 16 bytes for each
+ * one of the text, and 64 more, is large enough. Needs no loader; any thread. Returns 0; -E2BIG: the buffer is too
+ * small; -EINVAL; -ENOMEM. */
+DLC_API int dlc_pipeline_steps(const char *pipeline, char *buffer, size_t size);
+
 /* A descriptor for poll(), select() and event loops: call dlc_next(loader, 0, &b) until it returns -EAGAIN, then wait
  * for POLLIN, then call again. (Readable means "look again", not "a batch is ready".) Only poll it; it belongs to the
  * loader and is closed with it. Negative errno for a loader that cannot be used here.

@@ -101,6 +101,7 @@ const struct collation_type collation_pack = {
                                     [SHUFFLE] = { ARGUMENT_CHOICE, "shuffle", .choices = PACKING_SHUFFLE,
                                                   .n_choices = 3, .is_optional = true, .needs_key = true },
                                     [VALUE] = COLLATION_VALUE, [LABELS] = COLLATION_LABELS) },
+        .is_of_batch = true,
         .settle = settle,
         .added = added,
         .apply = apply,

@@ -221,6 +221,7 @@ const struct collation_type collation_pad = {
                                          [MASK] = { ARGUMENT_NAME, "mask", .form = "the name of a field",
                                                     .is_optional = true, .needs_key = true }) },
         .of_step = OF_STEP,
+        .is_of_batch = true,
         .settle = settle,
         .added = added,
         .apply = apply,

@@ -16,6 +16,7 @@
 struct collation_type {
         struct kind kind; /* comes first */
         bool mixes;       /* collation_mixes() */
+        bool is_of_batch; /* what a sample becomes depends on the others of its batch, without their values in it */
 
         /* Arguments of a step for pictures with the same name, NULL-terminated: if the text has one of them, or one
          * without a name, that step is meant. NULL: there is no such step. */

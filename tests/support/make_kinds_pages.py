@@ -159,7 +159,10 @@ def python_table(families):
                 text += f"        '{name}': {{'name': '{kind['name']}', 'n_bare': {n_bare(kind)}, 'arguments': [\n"
                 text += "".join(map(table_row, kind["arguments"])) + "        ]},\n"
         text += "    },\n"
-    return text + "}\n"
+    text += "}\n\n# Collations that mix samples, and all in which what a sample becomes depends on its batch.\n"
+    for names, word in (("MIXES", "mixes"), ("OF_BATCHES", "is_of_batch")):
+        text += f"{names} = {[kind['name'] for kind in families['collations'] if kind[word]]}\n"
+    return text
 
 
 # ---- the table of docs/transforms.md

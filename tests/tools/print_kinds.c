@@ -98,6 +98,12 @@ static cJSON *kind_json(const struct kind_family *family, const struct kind *kin
         add_text(object, "like", kind->like);
         add_text(object, "needs", kind->needs);
         add_text(object, "gives", kind->gives);
+        if (family == &collation_kinds) {
+                const struct collation_type *type = (const struct collation_type *)kind;
+
+                cJSON_AddBoolToObject(object, "mixes", type->mixes);
+                cJSON_AddBoolToObject(object, "is_of_batch", type->mixes || type->is_of_batch);
+        }
         arguments = cJSON_AddArrayToObject(object, "arguments");
         for (uint32_t i = 0; i < kind_n_arguments(kind); i++)
                 cJSON_AddItemToArray(arguments, argument_json(family, kind, &kind->arguments[i]));

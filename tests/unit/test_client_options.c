@@ -468,6 +468,33 @@ START_TEST(loaders_of_a_process_are_numbered_and_failures_do_not_count) {
 }
 END_TEST
 
+/* ---- texts ----------------------------------------------------------------------------------------------------- */
+
+START_TEST(what_a_pipeline_says_is_a_line_for_each_part_and_step) {
+        static const struct {
+                const char *text, *lines;
+        } ROWS[] = {
+                { "", "part\t0\n" },
+                { "T.Resize([2, 3],) views(n = 2)", "part\t30\nstep\tResize\t2:3\nstep\tviews\tn=2\n" },
+                { "a, b=c: json(x[\"(\t\"]); d;", "part\t21\ta\tb\nstep\tjson\tx[\"( \"]\npart\t24\nstep\td\n" },
+                { "one two(3 ;x", "part\t12\nstep\tone\nstep\ttwo\t3\n" }, /* the mistake is for dlc_open() to tell */
+        };
+        char lines[128];
+
+        for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++) {
+                size_t n = strlen(ROWS[i].lines);
+
+                ck_assert_int_eq(dlc_pipeline_steps(ROWS[i].text, lines, sizeof(lines)), 0);
+                ck_assert_str_eq(lines, ROWS[i].lines);
+                ck_assert_int_eq(dlc_pipeline_steps(ROWS[i].text, lines, n + 1), 0);
+                ck_assert_str_eq(lines, ROWS[i].lines);
+                ck_assert_int_eq(dlc_pipeline_steps(ROWS[i].text, lines, n), -E2BIG);
+        }
+        ck_assert_int_eq(dlc_pipeline_steps("a", lines, 0), -EINVAL);
+        ck_assert_int_eq(dlc_pipeline_steps(NULL, lines, sizeof(lines)), -EINVAL);
+}
+END_TEST
+
 int main(void) {
         Suite *suite = suite_create("client_options");
         TCase *environment = tcase_create("environment"), *options = tcase_create("options");
@@ -488,6 +515,7 @@ int main(void) {
         tcase_add_test(environment, a_run_name_of_any_length_is_no_trouble);
         suite_add_tcase(suite, environment);
         tcase_add_test(options, each_option_out_of_range_is_named_with_what_is_allowed);
+        tcase_add_test(options, what_a_pipeline_says_is_a_line_for_each_part_and_step);
         tcase_add_test(options, options_of_other_versions_are_understood);
         tcase_add_test(options, no_daemon_is_told_from_no_permission_and_another_program);
         tcase_add_test(options, the_socket_comes_from_the_environment);

@@ -384,6 +384,7 @@ _FUNCTIONS: List[Tuple[str, Any, List[Any]]] = [
     ("dlc_seek", ctypes.c_int, [_LOADER, ctypes.c_uint64, ctypes.c_uint64]),
     ("dlc_cursor_after", ctypes.c_int, [ctypes.POINTER(Options), ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64,
                                         ctypes.c_uint64, _NUMBER, _NUMBER]),
+    ("dlc_pipeline_steps", ctypes.c_int, [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t]),
     ("dlc_fd", ctypes.c_int, [_LOADER]),
     ("dlc_get_info", ctypes.POINTER(Info), [_LOADER]),
     ("dlc_get_stats", ctypes.c_int, [_LOADER, ctypes.POINTER(Stats), ctypes.c_size_t]),
@@ -433,6 +434,7 @@ class Functions:
     set_epoch: Any
     seek: Any
     cursor_after: Any
+    pipeline_steps: Any
     fd: Any
     get_info: Any
     get_stats: Any

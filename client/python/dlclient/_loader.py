@@ -18,6 +18,7 @@ from ._errors import OptionError
 from ._fixed import refuse_names, settle
 from ._loops import Loops
 from ._own.dataset import FromDataset, pipeline_of
+from ._pipeline import parts_of
 from ._places import state as _state
 from ._places.course import Course
 from ._places.epochs import EpochIterator, Span
@@ -246,9 +247,10 @@ class Loader(Loops):
                sampler=Sampler(weakref.WeakMethod(self._first_handle), ranks[0].number, world,
                                weakref.WeakMethod(self.set_epoch), weakref.WeakMethod(self._real_epoch), self._lock))
         self._form.names_of = self.dataset.names_of
-        self._form.views = _views.Views(self.pipeline)
+        said = parts_of(self.pipeline)
+        self._form.views = _views.Views(said)
         if self._framework == "torch":
-            self._form.channels_last = _layout.ChannelsLast(self.pipeline)
+            self._form.channels_last = _layout.ChannelsLast(said)
         self._is_stream = ranks[0].is_stream
         self._is_made = bool(info.is_made)
         self._refuse_steps()

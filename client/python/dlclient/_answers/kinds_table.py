@@ -316,3 +316,7 @@ CLASSES: Dict[str, Dict[str, Dict[str, Any]]] = {
         ]},
     },
 }
+
+# Collations that mix samples, and all in which what a sample becomes depends on its batch.
+MIXES = ['cutmix', 'mix', 'mixup']
+OF_BATCHES = ['cutmix', 'mix', 'mixup', 'pack', 'pad']

@@ -3,12 +3,13 @@ batches or single samples, and fields that the program itself has (targets=)."""
 from __future__ import annotations
 
 import errno
-import re
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
 
 import numpy
 
+from .._answers.kinds_table import MIXES
 from .._errors import OptionError, SampleDamaged
+from .._pipeline import steps_of
 from .layout import ChannelsLast
 from .views import Views
 
@@ -65,10 +66,10 @@ class Targets:
 
     def check(self, n_samples: int, is_stream: bool, pipeline: str) -> None:
         """Once it is known how many samples there are, and what the pipeline is in its normal spelling."""
-        mixes = re.search(r"\b(mixup|cutmix|mix)\((mixup_)?alpha=", pipeline)
+        mixes = [name for name, *_ in steps_of(pipeline) if name in MIXES]
         for name, array in self.arrays.items():
             if mixes:
-                raise OptionError(f"targets: {mixes[1]} of the pipeline mixes each sample with another one, and "
+                raise OptionError(f"targets: {mixes[0]} of the pipeline mixes each sample with another one, and "
                                   f"numbers of your own would stay those of one of them: take the labels from the "
                                   f"dataset, or mix the batch in the trainer")
             if is_stream:

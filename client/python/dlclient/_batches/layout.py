@@ -3,11 +3,10 @@ layout nhwc, described as [n, channels, height, width]."""
 from __future__ import annotations
 
 import re
-from typing import Any, Set
+from typing import Any, Sequence, Set
 
-from .views import parts_of
+from .._pipeline import Part
 
-_LAST = re.compile(r"\blayout\(channels_last\)")
 _VIEW = re.compile(r"_\d+$")
 
 
@@ -24,13 +23,13 @@ def is_picture(array: Any) -> bool:
 class ChannelsLast:
     """Which fields of a loader's batches are such."""
 
-    def __init__(self, pipeline: str = "") -> None:
+    def __init__(self, parts: Sequence[Part] = ()) -> None:
         self._fields: Set[str] = set()
         self._has_first = False  # the first field of a batch
-        for names, steps in parts_of(pipeline):
-            if _LAST.search(steps):
-                self._fields.update(names)
-                self._has_first |= not names
+        for part in parts:
+            if ["layout", "channels_last"] in part.steps:
+                self._fields.update(part.fields)
+                self._has_first |= not part.fields
 
     def __bool__(self) -> bool:
         return bool(self._fields) or self._has_first

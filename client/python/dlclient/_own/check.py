@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import time
 from typing import Any, Dict, List, Tuple
 
 import numpy
 
+from .._answers.kinds_table import OF_BATCHES
 from .._errors import OptionError
 from .._loader import Loader
+from .._pipeline import steps_of
 from .dataset import FromDataset
 from .structure import shown
 
-# What a sample becomes depends on its batch.
-_OF_BATCHES = re.compile(r"\b(?:mix|mixup|cutmix|pad|pack)\b|\bbatch\s*=\s*true\b", re.IGNORECASE)
 _NAMED_MAX = 5
 _FIXED = ("rank", "world_size", "ranks", "job", "partition", "n_workers", "as_tuple", "copy", "framework", "state",
           "steps_per_epoch", "epochs", "device", "into", "persistent")
@@ -38,8 +37,9 @@ def _sample_of(field: Any, i: int) -> Any:
     return [view[i] for view in field] if type(field) is list else field[i]  # one of text is a list, too
 
 
-def _read(found: Found, n_samples: int, epoch: int, dataset: Any, batch_size: int, **options: Any) -> int:
-    """Takes samples until there are as many, or the epoch ends. Returns how many came."""
+def _read(found: Found, n_samples: int, epoch: int, dataset: Any, batch_size: int, **options: Any) -> Tuple[int, str]:
+    """Takes samples until there are as many, or the epoch ends. Returns how many came, and the pipeline's normal text.
+    """
     n = 0
     with Loader(dataset, batch_size, as_tuple=False, copy=True, framework="numpy", **options) as loader:
         loader.set_epoch(epoch)
@@ -50,7 +50,7 @@ def _read(found: Found, n_samples: int, epoch: int, dataset: Any, batch_size: in
                     n += 1
             if n >= n_samples:
                 break
-    return n
+        return n, loader.pipeline
 
 
 def _told(names: List[str], dataset: Any) -> str:
@@ -76,7 +76,7 @@ def check_steps(dataset: Any, n_samples: int = 64, *, batch_size: int = 4, n_wor
                 **options: Any) -> int:
     """Reads the first samples of an epoch twice: as one rank with one worker process; then as two ranks, the second
     before the first, with batches of another size and n_workers processes each. Every sample must have the same bits.
-    Other options are those of Loader. Where a sample's result depends on its batch (mixup, cutmix, mix, pad, pack,
+    Other options are those of Loader. Where a sample's result depends on its batch (collations that mix or pad,
     functions with batch=true) the second run has the same batches.
 
     Returns how many samples were compared. AssertionError: some differ, and which; their function looks at the clock,
@@ -91,11 +91,11 @@ def check_steps(dataset: Any, n_samples: int = 64, *, batch_size: int = 4, n_wor
     own = bool(options.get("workers")) or hasattr(dataset, "workers")
     one: Found = {}
     other: Found = {}
-    n = _read(one, n_samples, epoch, dataset, batch_size, job=job + ".1", rank=0, world_size=1,
+    n, pipeline = _read(one, n_samples, epoch, dataset, batch_size, job=job + ".1", rank=0, world_size=1,
               **({"n_workers": 1} if own else {}), **options)
     more = {"n_workers": n_workers} if own else {}
     options = {**options, "drop_last": False}  # its batches are others, and so would be what is dropped
-    if _OF_BATCHES.search(str(options.get("pipeline") or "")):
+    if any(name in OF_BATCHES or "batch=true" in arguments for name, *arguments in steps_of(pipeline)):
         _read(other, n, epoch, dataset, batch_size, job=job + ".2", rank=0, world_size=1, **more,
               **{**options, "slots": 2})
     else:

@@ -5,7 +5,6 @@ import ctypes
 import difflib
 import inspect
 import os
-import re
 import sys
 import traceback
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, cast
@@ -14,6 +13,7 @@ import numpy
 
 from .._errors import OptionError
 from .._lease import TYPES
+from .._pipeline import steps_of
 from .begin import Function
 from .draws import Draws
 from .generators import Owned
@@ -21,14 +21,6 @@ from .room import Room
 from .several import GIVEN, GIVEN_WHOLE, Several, Writer, Wrong, is_in_place, of_single, put
 
 PLACES_SHOWN = 3
-
-_NAME = re.compile(r"\bpython\(\s*([A-Za-z_][A-Za-z0-9_]*)")
-
-
-def names_in(pipeline: str) -> List[str]:
-    """The functions that a pipeline names, each once."""
-    return list(dict.fromkeys(_NAME.findall(pipeline)))
-
 
 def checked(workers: object) -> Dict[str, Function]:
     """The loader's option workers."""
@@ -100,7 +92,7 @@ def _takes_rng(function: Function) -> bool:
 
 def needed(functions: Dict[str, Function], pipeline: str) -> None:
     """Does the loader have what its pipeline names, and nothing else?"""
-    named = names_in(pipeline)
+    named = list(dict.fromkeys(step[1] for step in steps_of(pipeline) if step[0] == "python"))
     for name in named:
         if name not in functions:
             near = difflib.get_close_matches(name, list(functions), 1)
