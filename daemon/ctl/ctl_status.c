@@ -18,6 +18,9 @@
 #define FACTS_MAX        64u
 #define SETTING_LINE_MAX 128u
 
+_Static_assert(N_SETTINGS <= FACTS_MAX, "FACTS_MAX is too small for settings");
+_Static_assert(sizeof(struct counters) / sizeof(uint64_t) <= FACTS_MAX, "FACTS_MAX is too small for counters");
+
 /* The messages of one reply, and the texts that have no other owner. */
 struct facts {
         Dlp__Fact messages[FACTS_MAX];
