@@ -4,5 +4,5 @@
 #include "proto/base/shown/progress.h"
 #include "proto/dataloader.pb-c.h"
 
-/* Fills `message`, whose texts stay in `progress`. Returns it. */
+/* Fills `message` and returns it. Its texts point into `progress`, which must outlive it. */
 Dlp__Progress *tell_progress(Dlp__Progress *message, const struct dlp_progress *progress);

@@ -1,5 +1,5 @@
-/* ctl/server.h: what all of this floor works on: the options that core gives, and the state of the server. What runs it is
- * ctl_server.h. Main thread only. */
+/* ctl/server.h: the state that all of this floor works on, and the options that core gives. ctl_server.h starts and
+ * stops it. Main thread only. */
 #pragma once
 
 #include <stdbool.h>
@@ -58,7 +58,7 @@ struct told {
         size_t n;
 };
 
-/* What happens to sessions concerns those who stand above them (requests.c). */
+/* What code above sessions (socket/requests.c) does when something happens to one. */
 struct session_hooks {
         void (*process_ended)(struct session *session);              /* session_process_ended() */
         void (*hung_up)(struct session *session);                    /* its client, while nobody listens */

@@ -29,8 +29,9 @@ struct session {
         struct server *server;
         int fd; /* -1 once it is closed */
         struct event *event;
-        struct event *leaving; /* while it does not listen: the client hangs up; NULL: it has always listened */
-        gid_t *groups;         /* the peer's supplementary groups */
+        struct event
+                *leaving; /* notices that the client hangs up while the session does not listen; NULL: not made yet */
+        gid_t *groups;    /* the peer's supplementary groups */
         size_t n_groups;
         struct ucred peer; /* as the kernel saw it at connect: a pid has no meaning in another pid namespace */
         struct process process;
@@ -42,13 +43,13 @@ struct session {
         int sent_fd; /* that came with the request which is being handled; -1: none. A handler may take it over */
         bool waits_for_turn;      /* it does not listen until then (users/turns.h) */
         bool closed;              /* true once closed; a session that was attaching keeps its job until attach_done() */
-        _Atomic bool is_unwanted; /* likewise, for threads that work for it: until they have ended it is not freed */
+        _Atomic bool is_unwanted; /* the same, for background work for it; the session is not freed before that ends */
 
         /* Set when it attaches. */
         struct job *job;
         struct job_member *member;
         struct feed *feed;
-        struct seat *seat;  /* of a worker process; NULL: it is none */
+        struct seat *seat;  /* if the client is a worker process; else NULL */
         bool takes_replays; /* its client knows batches that are served again */
 };
 
@@ -68,7 +69,8 @@ const char *session_user(struct session *session);
 /* Frees a session that holds nothing any more: server->closed. No handler may be running. */
 void session_free(struct session *session);
 
-/* What is opened until session_asked() is an errand of the session's user. Around all that handles its requests. */
+/* Between these two calls, whatever is opened in the background is an errand of the session's user, who pays for it.
+ * They enclose the handling of each request. */
 void session_asks(struct session *session);
 void session_asked(struct server *server);
 

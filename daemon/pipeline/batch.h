@@ -73,8 +73,8 @@ void batch_begin(struct batch *batch, struct feed *feed, struct order_table *ord
 /* Planner: the next batch that is served again (pipeline/replay/), in the slot that it belongs to. */
 void batch_begin_replay(struct batch *batch, struct feed *feed);
 
-/* Planner: publishes a batch without samples, which tells the client how long the epoch is: this rank has no batch of
- * it that could. */
+/* Planner: publishes a batch without samples that tells the client how long the epoch is, for a rank that has no batch
+ * in this epoch. */
 void batch_tell_length(struct batch *batch, struct counters *counters);
 
 /* Planner: the samples from `idx_first` on will not be planned (a seek, a failed job): the batch is not delivered. */
@@ -86,8 +86,8 @@ void batch_fail_whole(struct batch *batch, uint32_t code, const struct why *why,
 /* Is this batch still wanted? Any thread; an outdated answer only costs work. */
 bool batch_is_wanted(const struct batch *batch);
 
-/* The sample that set the shape for all samples of its batch could not be served after all. Only for a batch of one
- * sample: in a larger one others may have used that shape. */
+/* The first sample of a batch sets the shape for all. If it then could not be served, this forgets the shape. Only for
+ * a batch of one sample: in a larger one others may have used the shape. */
 void batch_forget_shape(struct batch *batch);
 
 /* Workers: sample `idx_sample` of the batch is in its place. `index` is what the order asked for, `candidate` what was
@@ -105,9 +105,8 @@ void batch_failed(struct batch *batch, uint32_t idx_sample, uint32_t code, const
 /* Workers: one sample has ended, or several. The last one publishes. */
 void batch_sample_done(struct batch *batch, struct counters *counters);
 
-/* The same, but true if the last one was among them and functions or plug-ins get the batch whole before it is
- * published. Then it
- * is the caller's, with its gaps closed, until batch_whole_done(). */
+/* The same for n_samples; but if the last one is among them, and functions or plug-ins get the batch whole, it is not
+ * published: returns true, and the batch, whose gaps are closed, is the caller's until batch_whole_done(). */
 bool batch_samples_are_last(struct batch *batch, uint32_t n_samples, struct counters *counters);
 void batch_whole_done(struct batch *batch, struct counters *counters);
 

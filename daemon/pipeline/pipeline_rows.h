@@ -16,10 +16,10 @@
 
 #include "daemon/pipeline/workers/worker.h"
 
-/* Can its samples be copied so? Once it has its program and dataset. */
+/* Can the feed's samples be copied? Call it once the feed has its program and dataset. */
 bool rows_are_mapped(const struct feed *feed);
 
-/* Planner: how many samples a task of this feed may take now. 1: to be read. */
+/* Planner: how many samples a task of this feed may take now; 1: one, to be read. */
 uint32_t rows_at_once(struct feed *feed);
 
 /* Worker: copies the task's samples. */

@@ -1,8 +1,9 @@
 /* pipeline/task.h: one sample on its way from its file into its slot.
  *
  * There are more tasks than `read_depth` (pipeline/jobs/shares.h), made once. A task belongs to exactly one of: the
- * planner (free, or to be read again with another sample), the reader, the workers' queue, a worker, a desk. Whoever
- * passes it on does not touch it any more. Samples that are only copied share a task (pipeline/pipeline_rows.h). */
+ * planner (free, or to be read again with another sample), the reader, the workers' queue, a worker, a desk. After a
+ * thread has passed it on, that thread must not touch it. Samples that are only copied share a task
+ * (pipeline/pipeline_rows.h). */
 #pragma once
 
 #include <assert.h>
@@ -138,7 +139,7 @@ struct task {
         int64_t results[DLP_TENSORS_MAX]
                        [FIELD_DIMS_MAX]; /* the same of what they delivered, as their process says: not checked */
         const char *bad_field;           /* worker: which one the candidate failed with; NULL: none, or more than one */
-        char path[PATH_MAX];             /* the sample's name: its file, or the file that it was before it was packed */
+        char path[PATH_MAX];             /* request.path, if the sample is a file of its own */
 
         struct batch *batch;
         const struct program *program; /* of the candidate's part of the dataset */
@@ -192,9 +193,9 @@ void task_read_nothing(struct task *task);
 /* For how long the reader has had it; 0 if it has not. Planner only. */
 uint64_t task_reading_ns(const struct task *task, uint64_t now_ns);
 
-/* What its candidate's draws are made of, beside epoch, sample and step. View v has the draws of a job whose `draws` is
- * larger by v. A sample that comes several times in an epoch is cropped and coloured differently each time: its place
- * in the order is a part of the seed then. Any thread that has the task. */
+/* The seed of its candidate's draws, which depend on epoch, sample and step as well. View v has the draws of a job
+ * whose `draws` is larger by v. In an order that repeats samples, the position is a part of the seed, so that a sample
+ * is cropped and coloured differently each time. Any thread that has the task. */
 uint64_t task_seed(const struct task *task, uint32_t view);
 
 /* The same for another one of its rows, which has this position. */

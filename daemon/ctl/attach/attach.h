@@ -16,11 +16,11 @@ struct attach {
         uint64_t id; /* of the request */
         struct catalog_waiter waiter;
         Dlp__Attach *wish; /* a copy */
-        const char *at;    /* in the names of its datasets: those before it have been checked */
+        const char *at;    /* how far the list of its datasets' names has been checked */
         int columns_fd;    /* memory of the sampler's columns, or what else the client sent; -1: nothing */
         struct sampling *sampling;
         struct at_hand tokenizers; /* that its pipeline names */
-        struct user *owner;        /* for whom one is read */
+        struct user *owner;        /* the user who pays when one is read */
         struct feed_options options;
         struct pipeline *pipeline;
         struct feed *feed;

@@ -24,7 +24,7 @@ struct job_metrics {
         char *labels; /* dataset="photos",job="train",user="ann" */
         struct job_numbers numbers;
         struct stage_total stages[N_STAGES];
-        const struct job *job; /* for collecting only */
+        const struct job *job; /* used while collecting; may be gone later */
 };
 
 struct rank_metrics {

@@ -41,7 +41,7 @@ struct catalog_dataset {
 
         struct version_lock *lock;          /* of a staged version, against its removal; NULL: not staged */
         TAILQ_ENTRY(catalog_dataset) older; /* in catalog_staged.older; main thread */
-        uint64_t kept_until_ns;             /* in that list it is kept until then even if unused; main thread */
+        uint64_t kept_until_ns;             /* stays in that list until then, even if unused; main thread */
         char name[DLP_DATASET_MAX];
         _Atomic uint32_t refs;
 
@@ -192,7 +192,7 @@ int catalog_get_joined(struct catalog *catalog, const char *text, const char *di
 /* The part that has the sample, whose number becomes the part's; the dataset itself if it is not joined. Any thread. */
 struct catalog_dataset *catalog_dataset_with(struct catalog_dataset *dataset, uint64_t *sample);
 
-/* As outage_is_held() and outage_poke() of any and each part, and the sum of outage_n_ended(). Any thread. */
+/* outage_is_held() of any part, outage_poke() of each part, and the sum of their outage_n_ended(). Any thread. */
 bool catalog_dataset_is_held(struct catalog_dataset *dataset, struct why *ret_why);
 void catalog_dataset_poke(struct catalog_dataset *dataset);
 uint64_t catalog_dataset_n_ended(struct catalog_dataset *dataset);

@@ -11,7 +11,7 @@
 /* What a background thread works on: a copy, because the entry may change in the meantime. */
 struct opening {
         struct catalog_entry *entry;
-        struct errands *errands; /* of whom it is one; NULL: nobody's */
+        struct errands *errands; /* of the user who pays for it; NULL: nobody does */
         char path[PATH_MAX], index[PATH_MAX], digest[INDEX_DIGEST_SIZE], format[CATALOG_FORMAT_MAX];
         char *options; /* of the dataset */
         struct place place;
@@ -57,8 +57,9 @@ void entry_fail(struct catalog_entry *entry, int error, const struct why *why);
 
 struct catalog_entry *entry_find(struct catalog *catalog, const char *name); /* or NULL */
 
-/* Whose errand it is to open the dataset, or to look at it. Several may wait for what the configuration names: whoever
- * asked first must not have it made at the low weight of all that he asks for. */
+/* Whose errand it is to open the dataset, or to look at it: the user who asks for a path pays for the CPU time. For
+ * what the configuration names, nobody pays (catalog->shared): several users may wait for it, and it must not be slow
+ * because the one who asked first has used up his part. */
 struct errands *entry_errands(const struct catalog_entry *entry);
 
 /* Makes an entry and begins to open it; removes one, as soon as nothing works on it. Jobs keep what they have. */

@@ -7,9 +7,9 @@
  * other sample. So the main thread only passes tasks on, and a function that fails is a damaged sample like all others.
  *
  *      worker thread -> desk_put() -> waiting -> desk_take() -> dealt -> desk_answer() -> worker thread
- *                                       ^                         |           (own.state says how)
+ *                                       ^                         |           (function.state says how)
  *                                       +----- the seat ends -----+
- *                                          the first of its tasks has met the end
+ *                                          the task that it had begun last counts the end
  *
  * A function that gets whole batches has one order a batch, which is a task, too (pipeline/workers/batch_function.h):
  * whatever is said here of a sample is true of such a batch.
@@ -71,7 +71,7 @@ struct seat {
         uint32_t n_sent;                    /* of them; the others have not reached it. The caller's to raise */
         uint64_t begun_ns;                  /* when it can have begun with the first */
         uint64_t usual_ns;                  /* that it takes for a sample, smoothed; 0: not known yet */
-        bool has_begun;                     /* another seat of its process that has left had begun an order */
+        bool has_begun;                     /* a seat of the same process, which has left, had begun an order */
 };
 
 /* A process that has been with a sample for longest, measured by its limit. */
@@ -116,7 +116,7 @@ struct desk {
 int desk_new(struct feed *feed, struct fair_queue *ready, struct desk **ret_desk);
 void desk_free(struct desk *desk);
 
-/* Are functions applied to single samples? NULL: none are applied. */
+/* Are functions applied to single samples? Takes NULL: no. */
 bool desk_has_samples(const struct desk *desk);
 
 /* The same for whole batches. */
@@ -125,15 +125,16 @@ bool desk_has_batches(const struct desk *desk);
 /* Is the order that the task is one for a whole batch? */
 bool desk_is_whole(const struct task *task);
 
-/* Which of desk->steps are of the order that the task is: of its sample, or of the batch that it carries. */
+/* Which of desk->steps apply to the task, those from *ret_first on: the functions for single samples, or, if the task
+ * carries a whole batch, those for batches. */
 void desk_steps_of(const struct desk *desk, const struct task *task, uint32_t *ret_first, uint32_t *ret_n);
 
 /* How many samples a task that copies rows should have: what takes about half a millisecond, so that no process waits
  * beside one that has many. Any thread. */
 uint32_t desk_run(const struct desk *desk);
 
-/* The sample is in its slot, or all of the run, or of the batch that the task carries. Returns whether the main thread
- * is to be told that there is something to deal. */
+/* Takes the task, whose sample (or run, or whole batch) is in its slot, until a worker gets it back. Returns whether
+ * the main thread is to be told that there is something to deal. Does not block. */
 bool desk_put(struct desk *desk, struct task *task);
 
 /* Why the task came back as FUNCTION_FAILED or FUNCTION_ENDED. The worker that has it. */
@@ -157,15 +158,16 @@ struct task *desk_take(struct desk *desk, struct seat *seat);
  * has no such sample. */
 uint32_t desk_n_answered(const struct seat *seat, uint64_t number);
 
-/* The process has answered a sample, and all that were dealt before it are done; `error` NULL: this one is, too. What
- * follows it in its run is given back. `took_ns`: that its functions took for them, as it says; 0: it does not.
- * -EPROTO: it has no such sample. */
+/* The process has answered a sample: all that were dealt before it are done, and so is this one, unless `error` (else
+ * NULL) says what is wrong with it. If more samples follow it in its run, they are given back. `took_ns`: how long the
+ * functions took for them, as the process says; 0: it does not say. -EPROTO: the seat has no such sample. */
 int desk_answer(struct seat *seat, uint64_t number, uint64_t took_ns, const char *error);
 
 /* The seat of the process with this number, which does not supervise; NULL: none. */
 struct seat *desk_find_seat(const struct desk *desk, uint64_t worker);
 
-/* The supervisor says how a process ended. Its seat has left before. `text` NULL: what it was at is not why. */
+/* The supervisor says how a process ended, whose seat has left before. `text`: the reason for a sample that the process
+ * had begun; NULL: its samples are not to blame. */
 void desk_note_end(struct desk *desk, uint64_t worker, const char *text);
 
 /* No process can be started: the job ends with this reason. */
@@ -179,7 +181,8 @@ void desk_close(struct desk *desk);
 
 /* ---- the planner ----------------------------------------------------------------------------------------------- */
 
-/* Has something of it been missing for so long that the client should be told why no batch comes? Then `ret_wait` says
- * so: there is no process, one does not come back, or it is not said how one has ended. What is not there in time ends
- * the job, or is taken as it is. `ret_tell`: the main thread is to be told that there is something to do. */
+/* Looks for what the desk waits for: a process at all, one that does not come back from a sample, or word of how one
+ * has ended. Returns true, with the reason in `ret_wait`, once it has waited for so long that the client should be
+ * told. After a limit the job ends, or (an end of which nobody tells) the desk goes on without. `ret_tell`: the main
+ * thread is to be woken, because there is something for it to do. */
 bool desk_look(struct desk *desk, uint64_t now_ns, struct dlp_wait *ret_wait, bool *ret_tell);

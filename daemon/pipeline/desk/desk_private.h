@@ -41,6 +41,6 @@ void desk_count_seats(struct desk *desk);
 /* All samples end with this reason, now and later. Main thread or planner. */
 void desk_end_all(struct desk *desk, const struct why *why);
 
-/* It is known now that the process has ended, or it is not waited for any longer: `text` says how; NULL: the task is
- * not to blame. Not under the lock. */
+/* Releases a task of a process that has ended, or on which the desk does not wait any longer. `text` says how it ended;
+ * NULL: the task is not to blame. Without the lock held. */
 void desk_release(struct desk *desk, struct task *task, const char *text);

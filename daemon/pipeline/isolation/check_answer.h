@@ -3,11 +3,11 @@
 
 #include "daemon/pipeline/isolation/rendering.h"
 
-/* The answers of n_bytes in rendering->packet, to rendering->orders: finds them, for rendering->answers, if they are
- * possible. */
+/* Finds the answers to rendering->orders in the n_bytes of rendering->packet, and sets rendering->answers. False: they
+ * are not possible. */
 bool check_answers(struct rendering *rendering, size_t n_bytes);
 
-/* What the daemon goes on with for this result of a codec: what a codec never returns is damage. */
+/* The error that the daemon takes for this result of a cell: -EBADMSG (damage) if no codec returns such a result. */
 int check_error(int result);
 
 bool check_kept(const struct codec_kept *kept);

@@ -1,7 +1,7 @@
 /* pipeline/isolation/isolation.h: decoders in processes of their own: `isolation = process`.
  *
- * A worker stays what it is: it takes samples, asks collation for places, judges failures and counts batches down. What
- * makes something of strangers' bytes (codec_interprets()) it does not call: it sends the field as an order to a cell
+ * A worker still takes samples, asks collation for places, judges failures and counts batches down. But it does not
+ * call code that interprets strangers' bytes (codec_interprets()): it sends the field as an order to a cell
  * (base/cell/cell.h) and waits for the answer. The cell has the slots of the feed mapped and renders into them.
  *
  * A cell is for one user and one worker. It has the slots of that user's feeds, their pipelines, and the bytes of the
@@ -51,7 +51,8 @@ struct isolated_feed {
         struct cell_memory programs[]; /* by the part of the dataset */
 };
 
-/* NULL, and 0, if nothing of these programs is for cells. The ring and the programs outlive it. -ENOMEM, -EMFILE. */
+/* Returns 0, with NULL if nothing of these programs is for cells. The ring and the programs outlive it. -ENOMEM,
+ * -EMFILE. */
 int isolated_feed_new(struct isolation *isolation, const struct ring *ring, const struct programs *programs,
                       struct isolated_feed **ret_isolated, struct why *why);
 

@@ -82,12 +82,13 @@ bool rendering_may_gather(const struct task *task);
 /* Orders the fields of n tasks of one user with one packet. If anything is wrong, nothing was ordered. */
 void rendering_gather(struct rendering *rendering, struct task *const *tasks, uint32_t n);
 
-/* The worker is done with all of them: some may have been dropped without a look at what was ordered. */
+/* The worker is done with all tasks of the packet, also with those that were dropped before anybody looked at their
+ * answers. */
 void rendering_forget(struct rendering *rendering);
 
 /* The worker begins with the task's fields of this read, from task->idx_field on: orders what can be ordered together,
- * if that is not done yet. Errors are told when the field is opened that has them. 0 or RENDERING_DROPPED; -ENOMEM with
- * `why` if no cell can be had now. */
+ * if that is not done yet. The error of a field is returned when that field is opened. 0 or RENDERING_DROPPED; -ENOMEM
+ * with `why` if no cell can be had now. */
 int rendering_begin(struct rendering *rendering, struct task *task, struct why *why);
 
 /* As codec_open(); it needs no closing. */
@@ -98,8 +99,9 @@ int rendering_open(struct rendering *rendering, uint32_t idx_field, struct codec
 int rendering_write(struct rendering *rendering, uint32_t idx_field, uint8_t *out, uint64_t room_bytes,
                     uint64_t n_skipped_bytes, uint64_t n_kept_bytes, uint64_t allowed_bytes, struct why *why);
 
-/* What comes before the steps of plug-ins of such a field (codec_before_plugins()), which the worker is to run: into
- * the tray, where it lies until the next order. The cell may still write there. Errors as rendering_write(). */
+/* Renders a field with steps of plug-ins as far as the first of these (codec_before_plugins()); the worker runs the
+ * rest. The bytes lie in the tray until the next order, and the cell may still write to them. Errors as
+ * rendering_write(). */
 int rendering_write_before(struct rendering *rendering, uint32_t idx_field, uint64_t allowed_bytes,
                            const uint8_t **ret_bytes, struct why *why);
 

@@ -26,7 +26,7 @@ struct user_cells {
 void user_cells_init(struct user_cells *all, struct isolation *isolation, struct budget *budget, uint64_t own_bytes);
 void user_cells_fini(struct user_cells *all);
 
-/* That of the user, whose process may not run. -ENOMEM, -EMFILE. */
+/* The user's cell, whose process need not be running yet. -ENOMEM, -EMFILE. */
 int user_cells_get(struct user_cells *all, uid_t uid, struct user_cell **ret_user_cell, struct why *why);
 
 /* Makes room for n_bytes in its tray; what lay there stays where it was. -ENOMEM, -EMFILE. */

@@ -54,7 +54,7 @@ struct job_terms {
         enum dlp_order_kind order;     /* of the shuffling */
         char sampler[DLP_SAMPLER_MAX]; /* canonical spelling; "": none */
         char columns[65];              /* digest of the trainer's columns; "": none */
-        bool is_made;                  /* a sampler's steps make the order: how long an epoch is is not known before */
+        bool is_made;                  /* a sampler's steps make the order; only then is an epoch's length known */
         bool repeats;                  /* and may have a sample several times */
         bool uses_batch_size;          /* and depends on it */
         bool has_units;                /* and units of several samples */
@@ -79,7 +79,7 @@ struct job_member {
         uint32_t pid;           /* for messages */
         struct process process; /* the session's, which sets it: PROCESS_NONE at first */
         struct cursor cursor;   /* where it last began, at attach or by a seek */
-        bool has_moved;         /* there by a seek */
+        bool has_moved;         /* it came to `cursor` by a seek */
 };
 
 struct job {
@@ -129,15 +129,15 @@ int job_join(struct jobs *jobs, struct job *job, struct household *household, co
              const struct job_terms *terms, struct sampling *sampling, uint32_t rank, uint32_t pid,
              struct job **ret_job, struct job_member **ret_member, struct why *why);
 
-/* Remembers where a member begins that attached. -EINVAL if another one asked for the same epoch from a position that
- * deals out its samples otherwise: then they loaded different states, and samples would come twice or never. Positions
- * that are a number of rounds apart (proto/order/dealing.h) deal alike, and after the last sample the next epoch
- * begins. A member that begins with an epoch is not compared with one that has sought elsewhere since: it may be about
- * to do the same. -EAGAIN if the other one is ending. */
+/* Remembers where a new member begins. -EINVAL if another member asked for the same epoch from a position from which
+ * its samples are dealt out otherwise: then the two loaded different states, and samples would come twice or never.
+ * Positions that are a number of rounds apart (proto/order/dealing.h) deal alike, and after the last sample the next
+ * epoch begins. A member that begins with an epoch is not compared with one that has sought elsewhere since: it may be
+ * about to do the same. -EAGAIN if the other one is ending. */
 int job_place(const struct job *job, struct job_member *member, const struct cursor *cursor, struct why *why);
 
-/* The same of a member that seeks, or that comes back after the daemon restarted. It is compared with nobody: the seeks
- * of the others may be on their way. */
+/* The same for a member that seeks, or that comes back after the daemon restarted. It is not compared with the others,
+ * whose seeks may still be on their way. */
 void job_move(const struct job *job, struct job_member *member, const struct cursor *cursor);
 
 /* The terms of an epoch's order, and those of how it is dealt out and cut into batches, for a dataset of n_samples. If
@@ -178,7 +178,7 @@ void job_give_order(struct job *job, uint64_t n_bytes);
  * epoch is remembered, for it is waited for. Any thread. */
 void job_tell_order(struct job *job, uint64_t epoch, uint64_t n_done, uint64_t n_total);
 
-/* How far the order is that is being made, if it is that of this epoch or of one before it. Any thread. */
+/* How far the making of an order is. False: none is being made for this epoch or one before it. Any thread. */
 bool job_order_progress(struct job *job, uint64_t epoch, struct dlp_progress *ret_progress);
 
 /* Copies the reason, empty if there is none, and returns its code; 0 if there is none. Any thread. */

@@ -60,8 +60,8 @@ LIST_HEAD(users, user);
 /* The account of `uid`; a new one if there is none. NULL: out of memory. Main thread. */
 struct user *user_get(struct users *users, uid_t uid);
 
-/* The user's household of this number; a new one if there is none. It is the caller's for as long as he makes no other
- * one, and for as long as a job counts for it. NULL: out of memory. Main thread. */
+/* The user's household of this number; a new one if there is none. It stays until the next call, and as long as a job
+ * counts for it. NULL: out of memory. Main thread. */
 struct household *household_get(struct user *user, uint64_t number);
 
 /* Call it when nothing of any user is left: no job, no ring. */

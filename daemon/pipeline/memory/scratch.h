@@ -3,7 +3,7 @@
  * A fixed part of memory_limit, reserved when the daemon starts. The memory that a sample needs is known before it is
  * decoded. If its worker's own scratch is enough, as for the usual photo, this pool is not used. Otherwise all of it is
  * borrowed from here, and returned when the sample is done. If there is not enough, the sample waits, and its worker
- * takes others: so no sample fails because of others, and a sample that holds memory never waits for more. A picture
+ * takes other samples. So no sample fails because others use the memory, and none waits while it holds some. A picture
  * that needs more than the whole pool is a damaged sample, whatever else runs.
  *
  * Which waiting sample is next: of the user who has had the least, the household that has had the least, and of that

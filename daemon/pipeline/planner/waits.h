@@ -10,8 +10,8 @@
 
 #include "daemon/pipeline/planner/planner.h"
 
-/* Begins a look: what the last one noticed is forgotten, and what functions wait for is noticed. waits_notice_read() is
- * called for each task whose read has not come back then. */
+/* Begins a look: forgets what the last one noticed, and notices what functions wait for. Then call waits_notice_read()
+ * for each task whose read has not come back. */
 void waits_look(struct planner *planner, uint64_t now_ns);
 void waits_notice_read(const struct task *task, uint64_t now_ns);
 

@@ -1,5 +1,5 @@
-/* pipeline/replay/replay_state.h: how far it is that a rank is served some batches again (pipeline/replay/replay.h). The planner
- * owns it, workers copy; what others may read is atomic. */
+/* pipeline/replay/replay_state.h: how far the replay of a rank's batches is (pipeline/replay/replay.h). The planner
+ * owns it, workers make the copies; members that other threads may read are atomic. */
 #pragma once
 
 #include <stdatomic.h>
