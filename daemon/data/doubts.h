@@ -1,7 +1,7 @@
 /* data/doubts.h: files of a dataset that can probably not be decoded, told when it is opened and not at step 40,000.
  *
- * Also told are pictures of 16 bits or floats, of which 8 bits keep next to nothing, if nothing else is in doubt: also
- * of those that lie in archives, records and columns.
+ * If nothing else is in doubt, pictures of 16 bits or floats are told as well, since 8 bits keep next to nothing of
+ * them; this is looked for in archives, records and columns, too.
  *
  * Formats tell files by their names. A download that failed leaves empty files, or pages of HTML called 7.jpg. Empty
  * files and those that are not files are known from the index: all samples are looked at. What the others begin with is
@@ -26,7 +26,7 @@
 void dataset_doubts(const struct dataset *dataset, uint64_t max_ns, const atomic_bool *cancel,
                     _Atomic uint64_t *ret_sample, struct why *ret_text);
 
-/* Does the sentence tell of samples that cannot be decoded, not only of others than one may expect? */
+/* Does the sentence tell of samples that cannot be decoded? Else only of such as one may not expect. */
 bool doubts_end_jobs(const char *text);
 
 /* Has a pipeline, in its normal spelling, the step that the sentence asks for? */

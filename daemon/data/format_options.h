@@ -2,8 +2,8 @@
  * `sequence_length`, ...
  *
  * A format has a row for each key that it takes (struct format): its kind, bounds and a sentence, as settings have.
- * Keys that every dataset takes have rows here. Whoever takes a text for a key finds its row, and from there to the
- * format they travel as one text, a line "KEY=VALUE" for each key that is set. */
+ * Keys that every dataset takes have rows here. Whoever reads a value for a key checks it by the key's row.
+ * From there to the format all keys that are set travel as one text, a line "KEY=VALUE" for each. */
 #pragma once
 
 #include <stdbool.h>

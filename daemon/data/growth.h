@@ -1,8 +1,8 @@
 /* data/growth.h: how far a stream has come: a dataset whose samples become known while it is served.
  *
- * The thread that takes the samples in (data/intake/) publishes how many there are; everybody else reads that number,
- * after which all that is said of these samples may be read, too (a release store and an acquire load). The number only
- * grows, until the stream has ended. Whoever waits for more listens, and is called from the thread that takes in.
+ * The thread that takes the samples in (data/intake/) publishes how many there are. Whoever has read that number may
+ * read everything about the samples below it, too (a release store and an acquire load). The number only grows, until
+ * the stream has ended. Whoever waits for more listens, and is called from the thread that takes in.
  *
  * It is reference-counted: the tables of orders may outlive the dataset by a moment. */
 #pragma once

@@ -7,8 +7,8 @@
 
 #include "proto/base/why.h"
 
-/* A staging that converts files has them as "000007-train-00001-of-00003.tar", each with another number: the length of
- * what it has put before each base name, if these are such files, in their order; else 0. */
+/* A staging that converts files puts a number before each name: "000007-train-00001-of-00003.tar". Returns the length
+ * of such a prefix, if all these names have one and are in its order; else 0. */
 size_t files_sequence(const char *const *names, size_t n);
 
 /* `names`: the dataset's files, in any order. Numbers begin at 0, or at 1 if the last one is there, or if there is no 0

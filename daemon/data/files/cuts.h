@@ -28,7 +28,7 @@
 /* Positive outcome of cuts_next(): the file has no further piece, or there is none. */
 #define CUTS_END 1
 
-/* How much is done at once; tests change it. */
+/* Sizes of the work that is done at once. Tests change them. */
 struct cuts_limits {
         uint32_t n_threads;  /* 1 to CUTS_THREADS; 0: as many as there are CPUs */
         uint64_t cut_bytes;  /* of a piece of text */
@@ -72,7 +72,7 @@ struct cuts_work {
         uint64_t cut_bytes;  /* 0: as CUTS_LIMITS says */
         uint32_t n_slots;    /* 0: as many as are useful */
         uint32_t n_threads;  /* at most, the caller's among them; 0: as many as there are CPUs */
-        uint32_t n_alone;    /* jobs that the caller's thread does before another one is started */
+        uint32_t n_alone;    /* pieces that the caller's thread looks at before another thread is started */
         uint32_t n_together; /* slots or files that are free before idle threads are woken: waking costs as much as
                               * reading a little. 0: 1 */
         bool is_reading;     /* looking is one read: more threads than CPUs are of use while reads wait for a disk */
@@ -106,9 +106,9 @@ void cuts_know(struct cuts *cuts, uint64_t number);
 /* Pieces before this one, which were looked at, were taken: their slots are free. */
 void cuts_take(struct cuts *cuts, uint64_t number);
 
-/* For look(), once at most: the state at the end of this piece is after[state] if the one at its begin is `state`; that
- * of a file's first piece is 0. Waits for the pieces before it. Returns the state at its begin, or CUTS_STATES if a
- * piece before it did not tell. */
+/* For look(), at most once a piece. `after` says which state the piece ends in, for each state that it may begin in:
+ * from `state` it goes to after[state]. A file begins in state 0. Waits for the pieces before this one. Returns the
+ * state in which this piece begins, or CUTS_STATES if a piece before it did not call this. */
 uint8_t cuts_state(struct cuts *cuts, const struct cut *cut, const uint8_t after[CUTS_STATES]);
 
 /* For look(): nobody wants it any more once this is true. */

@@ -1,9 +1,9 @@
 /* data/files/parted.h: pieces of a dataset, numbered from 0, of which several threads look at some ahead (data/files/cuts.h), while the
  * caller takes all of them in order.
  *
- * The result, errors and messages included, is that of one thread. For this, looking at a piece changes nothing that
- * others see: what was found is kept until the piece is taken. And looking decides and refuses nothing: after any error
- * it returns NULL, and the caller reads this piece itself when its turn comes. A single thread never looks ahead. */
+ * The result, errors and messages included, is the same as with one thread. Therefore look() changes nothing that
+ * others see: what it finds is kept until the piece is taken. And it refuses nothing: after any error it returns NULL,
+ * and the caller reads this piece itself when its turn comes. A single thread never looks ahead. */
 #pragma once
 
 #include <stdatomic.h>

@@ -17,10 +17,10 @@ struct shards_kind {
         const char *path;    /* what the path of a dataset is */
         bool (*is_taken)(const char *name);
         bool (*is_else_taken)(const char *name); /* in a folder that has none of those; NULL: nothing */
-        bool is_common;      /* others call their files so, too: auto looks for them in the folder itself alone */
-        bool begins_so;      /* their first bytes tell what they are, whatever lies beside them */
+        bool is_common;      /* other data have such names, too: auto looks in the folder itself, not below it */
+        bool begins_so;      /* their first bytes prove what they are, whatever lies beside them */
         bool numbers_splits; /* numbered sets are splits, whatever they are called (splits.h) */
-        bool is_of_several;  /* splits, if none is chosen: each file is a sample */
+        bool is_of_several;  /* without a chosen split, files of all splits are taken: each file is a sample */
 };
 
 /* Finds the files. `split` is the name of one of the splits, or NULL; where the path names the files, it must be NULL.

@@ -47,7 +47,9 @@ const char *index_options(const struct source *source);
 /* The file that is shard `idx` < n_shards, relative to the root. */
 const char *index_shard_name(const struct source *source, uint64_t idx);
 
-/* Do the samples of two indexes with one digest, which says nothing of it, lie at the same places in their shards? */
+/* Do the samples of two indexes with the same digest lie at the same places in their shards? (The digest does not
+ * tell.)
+ */
 bool index_has_same_places(const struct source *source, const struct source *other);
 
 /* For callers that know that the source is an index (asserted). */

@@ -14,9 +14,9 @@
  * If samples are in shards, files and directories (except the root) are only the former names, and offsets count within
  * the shard. A shard holds the samples from its first one up to the next shard's first one, so rows need not name the
  * shard. Directories that are only names have inode 0. A field with INDEX_FIELD_OWN_FILE is the exception: a listing in
- * a shard may name files, and each of them is the field as a whole. Where shards are merged, those of which samples
- * were made come first, then the others in the same sequence, of which no sample is: a field says how far its own are
- * away.
+ * a shard may name files, and each of them is the field as a whole. Where shards are merged, the shards
+ * that samples were made of come first, then those that only add fields to them, in the same sequence: shards_after of
+ * a field says how far its shard is from that of the sample.
  *
  * A column is at `values` in the section of the same name: the elements of all samples, one after the other. If they
  * differ in size, a table comes first: for each sample, an 8-byte word that says where its elements end. Its bit

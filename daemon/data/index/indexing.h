@@ -1,9 +1,9 @@
 /* data/index/indexing.h: what the threads that make one index have in common: who pays for their memory and time, and
  * whether the index is still wanted.
  *
- * A format reads on several threads and through many layers, none of which knows for whom. So each of these threads
- * joins, and then its arrays (data/growing.h) are paid for, and its reads end once the index is not wanted any more:
- * within a piece of a record, however long that is. */
+ * A format reads on several threads and through many layers, none of which knows for whom it works. So each thread
+ * joins the indexing. Then its arrays (data/growing.h) are paid for, and its reads end once the index is not wanted any
+ * more, even in the middle of a long record. */
 #pragma once
 
 #include <stdatomic.h>

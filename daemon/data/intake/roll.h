@@ -17,7 +17,7 @@
 
 struct roll {
         char *path;
-        int fd;               /* -1: it is not written: another intake of this daemon has it, or the disk is full */
+        int fd;               /* -1: nothing is written, because another intake has the file or the disk is full */
         struct growing lines; /* struct roll_line */
         struct growing names;
         bool has_end;
