@@ -10,15 +10,15 @@
  *         /docker/0123...ef/x                               up to the container
  *         any other                                         all of it
  *
- * What is below a service, scope or container counts nowhere but in Slurm's scope: their processes may be allowed to
- * make groups there, with names of their choice. */
+ * Groups below a service, scope or container do not count, because its processes may be allowed to make some, with
+ * names of their choice. Slurm's scope is the exception. */
 #pragma once
 
 #include <stdint.h>
 
-/* The number of the job of which the text of a /proc/PID/cgroup tells; 0: none. Slurm and Kubernetes may use any of the
- * hierarchies; otherwise those count that processes are kept in: version 2 and systemd's. */
+/* The number of the job that the text of a /proc/PID/cgroup names; 0: none. Slurm and Kubernetes may use any of the
+ * hierarchies; for all others only version 2 and systemd's count, because processes are kept in these. */
 uint64_t dlp_job_group_parse(const char *text);
 
-/* That of a process by its file, as in "/proc/self/cgroup"; 0 also if it cannot be read. */
+/* The same for a file, such as "/proc/self/cgroup"; 0 also if it cannot be read. */
 uint64_t dlp_job_group(const char *path);

@@ -2,8 +2,8 @@
  *
  * A process answers several orders at once where its functions are quick. If it ends in between, the daemon needs to
  * know which of them may be half changed, and over which one the process ended. The process writes the number of an
- * order before it begins with it; that is one store. The daemon reads it when the process has ended, and believes it
- * only as far as it goes: a wrong number makes the process's own job read samples again or blame the wrong one.
+ * order before it begins with it; that is one store. The daemon reads it when the process has ended, and need not
+ * trust it: a wrong number only makes the process's own job read samples again, or blame the wrong one.
  *
  * Memory order: the mark is stored before the sample is touched (release, and a fence); the daemon reads it after the
  * end of the process. */

@@ -5,7 +5,8 @@
  * stores. How long the trainer was busy follows from the rest: it is all the time that it did not wait.
  *
  * For the daemon each value is a claim: the page belongs to another user's process, which may write anything at any
- * time. dlp_meter_read() makes it possible, and dlp_meter_keep() makes it never decrease. Nothing is decided by it. */
+ * time. dlp_meter_read() clamps it to what is possible, and dlp_meter_keep() lets it never decrease. Nothing is decided
+ * by it. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,8 +19,8 @@
 /* The trainer asked for the next batch at `now_ns`, and it is not there. Later calls for the same batch do nothing. */
 void dlp_meter_wait(struct dlp_client_page *page, uint64_t now_ns);
 
-/* The batch that was ready at `ready_ns` is handed out. `now_ns`: the time, if this call has waited for it; else 0: if
- * an earlier call asked for it in vain, the wait ended when it was ready. */
+/* The batch that was ready at `ready_ns` is handed out. `now_ns`: the time, if this call has waited for it, else 0. (If
+ * only an earlier call asked for it in vain, that wait ended at ready_ns.) */
 void dlp_meter_take(struct dlp_client_page *page, uint64_t ready_ns, uint64_t now_ns);
 
 /* After taking a batch: none is ready at `now_ns`. */
@@ -73,7 +74,8 @@ uint64_t dlp_meter_slot_wait(const struct dlp_client_page *page, uint32_t idx_sl
 /* Makes the client write the times of its batches, or no longer. */
 void dlp_meter_trace(struct dlp_control *control, bool on);
 
-/* The story of the batch that is in a slot, or just was: it is made possible, so that one thing follows the other. */
+/* When what happened to the batch that is in a slot, or just was. Times of the client are clamped, so that they follow
+ * each other. */
 struct dlp_slot_story {
         uint64_t asked_ns, waited_until_ns; /* equal: it was not waited for */
         uint64_t taken_ns;

@@ -1,4 +1,4 @@
-/* proto/base/typed.h: what fingers used to Python type for the words of a text of steps.
+/* proto/base/typed.h: spellings that users of Python type for the words of a text of steps.
  *
  * There is one normal spelling, in which texts are compared and printed: resize(256:256), to(float16), layout(nchw).
  * People also write resize([256, 256]), to(torch.half), layout("NCHW"), and it is clear what they mean. */

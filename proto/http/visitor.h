@@ -1,10 +1,11 @@
-/* proto/http/visitor.h: visitors of a page of ours: who is let in, what he asks, that he takes his answer, who goes first.
+/* proto/http/visitor.h: visitors of a page of ours: who is let in, what they ask, that they take their answers, who is sent away.
  *
- * One request of a connection is under way at a time. There is a bound on connections: a visitor that does not take his
- * answer makes room first, then one that has never asked, then one that is between two questions, each time the one
- * that has been silent longest. Without memory a connection is closed: half an answer would be taken for a whole one.
+ * One request of a connection is under way at a time. The number of connections is limited. If one more comes, another
+ * is closed: first of those that do not take their answer, then of those that have never asked, then of those between
+ * two questions; each time the one that has been silent longest. Without memory a connection is closed, because half an
+ * answer would be taken for a whole one.
  *
- * On libevent's buffers, which the daemon and dlctl have; the client's library has not. One thread. */
+ * It uses libevent's buffers, so it is for the daemon and dlctl, and not for the client's library. One thread. */
 #pragma once
 
 #include <event2/buffer.h>

@@ -1,7 +1,7 @@
 /* proto/base/shown/rate.h: how fast something is, over the last ten seconds, and how long the rest will take.
  *
- * A window that slides: what happened before it does not count, so that a rate after a pause is right within ten
- * seconds; what a person reads is not restless, because the window is long against a chunk. */
+ * The window slides: what happened before it does not count, so a rate is right ten seconds after a pause. And it is
+ * much longer than the time of a chunk, so the number that a person reads does not jump. */
 #pragma once
 
 #include <stdint.h>
