@@ -115,54 +115,60 @@ struct trouble {
         uint32_t n_batch_tries;
 };
 
+/* The members are grouped by the states that fill them in (pipeline/sample_states.h); later states read them, too. */
 struct task {
         STAILQ_ENTRY(task) entry;
         enum sample_state state;
         struct fair_item ready; /* in the workers' queue */
-        struct read_request request;
-        uint8_t *own_buffer; /* TASK_BUFFER_BYTES, registered as buffer `idx` if that many are registered */
+        uint8_t *own_buffer;    /* TASK_BUFFER_BYTES, registered as buffer `idx` if that many are registered */
         uint32_t idx;
-        struct large_buffer *large;                 /* for a larger file; NULL: it fits */
-        struct field_bytes fields[DLP_TENSORS_MAX]; /* of what is read: where each field of its feed's program lies */
-        uint32_t n_reads;  /* of the sample: one for each file that has fields of it. 0: nothing has to be read */
-        uint32_t idx_read; /* the one under way; the fields of earlier ones are served */
-        struct source_piece piece; /* of a gathered field: what the read under way brings */
-        bool is_head;              /* the read under way brings the first bytes of a long sound: locate_take_head() */
-        struct codec_excerpt excerpt; /* the read under way brings this part of it, if it has a head */
-        uint32_t idx_field; /* worker: the first of them (in program_serving()) that is not served yet; it may wait */
-                            /* for memory in between */
-        struct picture_size sizes[DLP_TENSORS_MAX]; /* worker: of the pictures that are served, as they are stored */
-        struct codec_kept kept;                     /* worker: boxes of the candidate */
-        struct task_function function;              /* whoever has the task */
-        int64_t inputs[DLP_TENSORS_MAX]
-                      [FIELD_DIMS_MAX]; /* worker: shapes of what functions are given, where it varies */
-        int64_t results[DLP_TENSORS_MAX]
-                       [FIELD_DIMS_MAX]; /* the same of what they delivered, as their process says: not checked */
-        const char *bad_field;           /* worker: which one the candidate failed with; NULL: none, or more than one */
-        char path[PATH_MAX];             /* request.path, if the sample is a file of its own */
 
+        /* In all states but FREE: the sample that it is with, or, one after the other, the rows of its batch. */
         struct batch *batch;
-        const struct program *program; /* of the candidate's part of the dataset */
-        uint32_t idx_sample;           /* in the batch */
+        uint32_t idx_sample; /* in the batch */
         struct batch_sample sample;
-        struct trouble *trouble; /* owned; NULL: nothing was wrong with it */
+        const struct program *program; /* of the candidate's part of the dataset */
+        uint32_t n_rows;               /* samples that it takes; idx_sample is of the one that it is with, */
+        uint32_t idx_row;              /* and this is its number among them */
+        bool is_copied; /* all its rows are to be copied, nothing is read; where functions follow, they are a run */
         bool remakes; /* the batch's samples are made again, one after the other (pipeline/workers/batch_function.h), */
-        uint32_t n_batch_tries;   /* and this many processes have ended over the batch */
-        uint64_t n_scratch_bytes; /* pipeline/memory/scratch.h: what it has borrowed, or waits for; else 0 */
-        uint64_t scratch_ns;      /* since when it has that */
-        uint32_t n_shortages;     /* tries that failed for lack of memory or descriptors */
-        uint64_t not_before_ns;   /* such a task rests until then; 0: to be read at once */
-
-        bool gave_way;    /* the candidate was given up for another user once; not again, or it might never be made */
-        bool is_copied;   /* all its rows are to be copied, nothing is read; where functions follow, they are a run */
-        uint32_t n_rows;  /* samples that it takes one after the other; idx_sample is of the one that it is with, */
-        uint32_t idx_row; /* and this is its number among them */
+        uint32_t n_batch_tries; /* and this many processes have ended over the batch */
         struct task_row rows[TASK_ROWS_MAX];
 
-        bool is_stuck;               /* planner: its read has not come back for a long time */
-        _Atomic uint64_t reading_ns; /* since when the reader has it; 0: it does not */
-        uint64_t asked_ns;           /* when the candidate's bytes were requested */
-        uint64_t arrived_ns;         /* when they had arrived */
+        /* LOCATE, READ, OPEN: the read under way. */
+        struct read_request request;
+        struct large_buffer *large; /* for a file that is larger than own_buffer; NULL: it fits */
+        uint32_t n_reads;  /* of the sample: one for each file that has fields of it. 0: nothing has to be read */
+        uint32_t idx_read; /* the one under way; the fields of earlier ones are served */
+        struct field_bytes fields[DLP_TENSORS_MAX]; /* where each field of its feed's program lies in what is read */
+        struct source_piece piece;                  /* of a gathered field: what the read under way brings */
+        bool is_head; /* the read under way brings the first bytes of a long sound: locate_take_head() */
+        struct codec_excerpt excerpt; /* the read under way brings this part of it, if it has a head */
+        char path[PATH_MAX];          /* request.path, if the sample is a file of its own */
+        uint64_t asked_ns;            /* when the candidate's bytes were requested */
+        _Atomic uint64_t reading_ns;  /* since when the reader has it; 0: it does not */
+        bool is_stuck;                /* planner: its read has not come back for a long time */
+        uint64_t arrived_ns;          /* when the bytes had arrived */
+
+        /* RENDER: the worker that has it. */
+        uint32_t idx_field; /* the first field (in program_serving()) that is not served yet; it may wait for memory */
+        struct picture_size sizes[DLP_TENSORS_MAX]; /* of the pictures that are served, as they are stored */
+        struct codec_kept kept;                     /* boxes of the candidate */
+        const char *bad_field;    /* which one the candidate failed with; NULL: none, or more than one */
+        uint64_t n_scratch_bytes; /* pipeline/memory/scratch.h: what it has borrowed, or waits for; else 0 */
+        uint64_t scratch_ns;      /* since when it has that */
+        bool gave_way; /* the candidate was given up for another user once; not again, or it might never be made */
+
+        /* FUNCTION, RUN, BATCH: whoever has the task. */
+        struct task_function function;
+        int64_t inputs[DLP_TENSORS_MAX][FIELD_DIMS_MAX];  /* shapes of what functions are given, where it varies */
+        int64_t results[DLP_TENSORS_MAX][FIELD_DIMS_MAX]; /* the same of what they delivered, as their process says: */
+                                                          /* not checked */
+
+        /* FAULT and what follows it. */
+        struct trouble *trouble; /* owned; NULL: nothing was wrong with the sample */
+        uint32_t n_shortages;    /* tries that failed for lack of memory or descriptors */
+        uint64_t not_before_ns;  /* such a task rests until then; 0: to be read at once */
 };
 
 /* How many samples it has with it now. */
