@@ -46,12 +46,12 @@ struct server_options {
         void *userdata;
 };
 
-#define TOLD_MAX 4u /* texts of metrics that are being told, a packet at a time (metrics/metrics_pages.h) */
+#define PAGED_TEXTS_MAX 4u /* texts of metrics that are being told, a packet at a time (metrics/metrics_pages.h) */
 
 struct session;
 struct user_names;
 
-struct told {
+struct paged_text {
         const struct session *session; /* whose it is */
         uint64_t number;               /* 0: there is none */
         char *text;
@@ -92,6 +92,6 @@ struct server {
         uint64_t started_ns;
         int64_t started_unix;
         bool draining;
-        struct told told[TOLD_MAX];
-        uint64_t n_told; /* texts so far: the number of the last one */
+        struct paged_text paged[PAGED_TEXTS_MAX];
+        uint64_t n_paged; /* texts so far: the number of the last one */
 };

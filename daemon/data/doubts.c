@@ -18,7 +18,7 @@
 #define NAME_SHOWN  100   /* bytes */
 
 /* Of one kind of doubt: how many, and the first. */
-struct kind {
+struct doubt_count {
         uint64_t n, first;
 };
 
@@ -29,12 +29,12 @@ struct doubting {
         const atomic_bool *cancel;
         _Atomic uint64_t *sample; /* whose file is being read */
         uint64_t n_heads;         /* files whose first bytes were read */
-        struct kind empty, not_files, odd, unreadable, deep, deeper;
+        struct doubt_count empty, not_files, odd, unreadable, deep, deeper;
         char begins[3 * 8 + 1]; /* of the first odd one */
         int error;              /* of the first unreadable one */
 };
 
-static void doubts_note(struct kind *kind, uint64_t sample) {
+static void doubts_note(struct doubt_count *kind, uint64_t sample) {
         if (kind->n++ == 0)
                 kind->first = sample;
 }
@@ -181,8 +181,8 @@ static void look_at_heads(struct doubting *doubting, uint32_t field) {
 /* ---- the sentence ---------------------------------------------------------------------------------------------- */
 
 /* Adds "WHAT: N (first: NAME)", or "WHAT: N of SEEN, as in ...". Returns the length of the text. */
-static size_t doubts_tell(const struct doubting *doubting, const struct kind *kind, uint64_t n_seen, const char *what,
-                          char *text, size_t n) {
+static size_t doubts_tell(const struct doubting *doubting, const struct doubt_count *kind, uint64_t n_seen,
+                          const char *what, char *text, size_t n) {
         char name[SOURCE_NAME_SIZE], shown[NAME_SHOWN + 1], of[48] = "";
 
         if (kind->n == 0 || n >= DLP_TEXT_MAX)

@@ -42,18 +42,18 @@ char *url_line(const char *url, const char *query) {
         return line;
 }
 
-struct server {
+struct url_server {
         char *scheme, *host, *port; /* libcurl's memory */
 };
 
-static void url_line_server_fini(struct server *server) {
+static void url_line_server_fini(struct url_server *server) {
         curl_free(server->scheme);
         curl_free(server->host);
         curl_free(server->port);
 }
 
 /* By libcurl's parser, which also sends: keys must not go to a server that a second parser takes for another one. */
-static bool server_of(const char *text, struct server *server) {
+static bool server_of(const char *text, struct url_server *server) {
         CURLU *url = curl_url();
         bool found = url && curl_url_set(url, CURLUPART_URL, text, CURLU_ALLOW_SPACE) == CURLUE_OK &&
                      curl_url_get(url, CURLUPART_SCHEME, &server->scheme, 0) == CURLUE_OK &&
@@ -66,7 +66,7 @@ static bool server_of(const char *text, struct server *server) {
 }
 
 bool url_same_server(const char *one, const char *other) {
-        struct server a = { 0 }, b = { 0 };
+        struct url_server a = { 0 }, b = { 0 };
         bool are_same = server_of(one, &a) && server_of(other, &b) && strcmp(a.scheme, b.scheme) == 0 &&
                         strcasecmp(a.host, b.host) == 0 && strcmp(a.port, b.port) == 0;
 

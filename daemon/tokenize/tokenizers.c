@@ -30,8 +30,8 @@ struct kept {
 };
 
 /* Somebody for whom a file is read. On the reading thread's stack. */
-struct reader {
-        LIST_ENTRY(reader) entry;
+struct tokenizer_waiter {
+        LIST_ENTRY(tokenizer_waiter) entry;
         const void *whom;
 };
 
@@ -39,7 +39,7 @@ struct tokenizers {
         struct budget *budget;
         pthread_mutex_t lock; /* guards what follows; not held while a file is opened or read */
         pthread_cond_t left;  /* a reader has */
-        LIST_HEAD(, reader) readers;
+        LIST_HEAD(, tokenizer_waiter) readers;
         char *folder;
         struct kept kept[KEPT_MAX];
         uint64_t n_asked;
@@ -301,7 +301,7 @@ static int tokenizers_keep(struct reading *reading, struct tokenizer *tokenizer,
 /* ---- one at a time --------------------------------------------------------------------------------------------- */
 
 static bool is_reading(const struct tokenizers *tokenizers, const void *whom) {
-        const struct reader *reader;
+        const struct tokenizer_waiter *reader;
 
         LIST_FOREACH(reader, &tokenizers->readers, entry)
                 if (reader->whom == whom)
@@ -310,7 +310,8 @@ static bool is_reading(const struct tokenizers *tokenizers, const void *whom) {
 }
 
 /* Waits for this reader's turn, and copies the folder's name. */
-static int tokenizers_enter(struct tokenizers *tokenizers, struct reader *reader, char **ret_folder, struct why *why) {
+static int tokenizers_enter(struct tokenizers *tokenizers, struct tokenizer_waiter *reader, char **ret_folder,
+                            struct why *why) {
         int r = 0;
 
         pthread_mutex_lock(&tokenizers->lock);
@@ -327,7 +328,7 @@ static int tokenizers_enter(struct tokenizers *tokenizers, struct reader *reader
         return 0;
 }
 
-static void tokenizers_leave(struct tokenizers *tokenizers, struct reader *reader) {
+static void tokenizers_leave(struct tokenizers *tokenizers, struct tokenizer_waiter *reader) {
         pthread_mutex_lock(&tokenizers->lock);
         LIST_REMOVE(reader, entry);
         pthread_cond_broadcast(&tokenizers->left);
@@ -355,7 +356,7 @@ int tokenizers_read(struct tokenizers *tokenizers, const char *name, const void 
                     struct tokenizer **ret_tokenizer, struct why *why) {
         struct reading reading = { .tokenizers = tokenizers, .fd = -1, .budget = budget };
         struct tokenizer *tokenizer = NULL;
-        struct reader reader = { .whom = whom };
+        struct tokenizer_waiter reader = { .whom = whom };
         _cleanup_(freep) char *folder = NULL;
         int r = tokenizers_enter(tokenizers, &reader, &folder, why);
 

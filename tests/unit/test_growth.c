@@ -81,8 +81,8 @@ END_TEST
 START_TEST(what_does_not_fit_the_budget_is_refused_and_leaves_no_trace) {
         struct budget budget = { .limit_bytes = PIECE_ELEMENTS * 8 + 100 };
         struct pieces pieces;
-        struct texts texts;
-        struct texts_mark mark;
+        struct text_pool texts;
+        struct text_pool_mark mark;
         struct why why;
 
         ck_assert_int_eq(pieces_init(&pieces, 8, &budget, "samples of a test"), 0);
@@ -91,19 +91,20 @@ START_TEST(what_does_not_fit_the_budget_is_refused_and_leaves_no_trace) {
         ck_assert_ptr_null(pieces_append(&pieces, &why));
         ck_assert_ptr_nonnull(strstr(why.text, "samples of a test"));
         ck_assert_uint_eq(pieces.n, PIECE_ELEMENTS);
-        texts_init(&texts, &budget, "texts of a test");
-        ck_assert_ptr_null(texts_add(&texts, "abc", 3, &why));
+        text_pool_init(&texts, &budget, "texts of a test");
+        ck_assert_ptr_null(text_pool_add(&texts, "abc", 3, &why));
         pieces_fini(&pieces);
 
         budget.limit_bytes = 1u << 20;
-        ck_assert_str_eq(texts_add(&texts, "abc", 3, &why), "abc");
-        mark = texts_mark(&texts);
-        for (unsigned i = 0; i < 100000 && texts_add(&texts, "0123456789012345678901234567890123456789", 40, &why); i++)
+        ck_assert_str_eq(text_pool_add(&texts, "abc", 3, &why), "abc");
+        mark = text_pool_mark(&texts);
+        for (unsigned i = 0; i < 100000 && text_pool_add(&texts, "0123456789012345678901234567890123456789", 40, &why);
+             i++)
                 ;
         ck_assert_ptr_nonnull(strstr(why.text, "texts of a test"));
-        texts_rewind(&texts, &mark);
-        ck_assert_str_eq(texts_add(&texts, "def", 3, &why), "def");
-        texts_fini(&texts);
+        text_pool_rewind(&texts, &mark);
+        ck_assert_str_eq(text_pool_add(&texts, "def", 3, &why), "def");
+        text_pool_fini(&texts);
         ck_assert_uint_eq(budget_used(&budget), 0);
 }
 END_TEST

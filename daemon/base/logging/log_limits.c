@@ -8,31 +8,31 @@
 #define N_TALLIES 256u
 #define REST      N_TALLIES
 
-struct tally {
+struct line_count {
         struct log_kind kind; /* format NULL: not in use */
         uint64_t begin_ns, n, n_left_out;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct tally tallies[N_TALLIES + 1];
+static struct line_count tallies[N_TALLIES + 1];
 
-static bool log_limits_is_over(const struct tally *tally, uint64_t now_ns) {
+static bool log_limits_is_over(const struct line_count *tally, uint64_t now_ns) {
         return now_ns >= tally->begin_ns + LOG_USER_NS;
 }
 
 /* Is there nothing in it that is still needed? */
-static bool is_free(const struct tally *tally, uint64_t now_ns) {
+static bool is_free(const struct line_count *tally, uint64_t now_ns) {
         return !tally->kind.format || (tally->n_left_out == 0 && log_limits_is_over(tally, now_ns));
 }
 
 /* Its own, else a free one, else that of all others. */
-static struct tally *log_limits_find(const struct log_kind *kind, uint64_t now_ns) {
+static struct line_count *log_limits_find(const struct log_kind *kind, uint64_t now_ns) {
         const struct log_kind others = { LOG_LEVEL_WARNING, "log", "lines of more users and kinds than are counted",
                                          (uid_t)-1 };
-        struct tally *best = NULL;
+        struct line_count *best = NULL;
 
         for (size_t i = 0; i < N_TALLIES; i++) {
-                struct tally *tally = &tallies[i];
+                struct line_count *tally = &tallies[i];
 
                 if (tally->kind.format == kind->format && tally->kind.user == kind->user)
                         return tally;
@@ -43,18 +43,18 @@ static struct tally *log_limits_find(const struct log_kind *kind, uint64_t now_n
                 kind = &others;
         best = best ? best : &tallies[REST];
         if (is_free(best, now_ns))
-                *best = (struct tally){ .kind = *kind, .begin_ns = now_ns };
+                *best = (struct line_count){ .kind = *kind, .begin_ns = now_ns };
         return best;
 }
 
 bool limits_allow(const struct log_kind *kind, uint64_t now_ns) {
-        struct tally *tally;
+        struct line_count *tally;
         bool may;
 
         pthread_mutex_lock(&lock);
         tally = log_limits_find(kind, now_ns);
         if (is_free(tally, now_ns))
-                *tally = (struct tally){ .kind = tally->kind, .begin_ns = now_ns };
+                *tally = (struct line_count){ .kind = tally->kind, .begin_ns = now_ns };
         may = tally->n < LOG_USER_LINES;
         tally->n += may;
         tally->n_left_out += !may;
@@ -67,13 +67,13 @@ bool limits_take_left_out(uint64_t now_ns, struct log_left_out *ret_left_out) {
 
         pthread_mutex_lock(&lock);
         for (size_t i = 0; i <= REST && !found; i++) {
-                struct tally *tally = &tallies[i];
+                struct line_count *tally = &tallies[i];
 
                 found = tally->n_left_out > 0 && log_limits_is_over(tally, now_ns);
                 if (!found)
                         continue;
                 *ret_left_out = (struct log_left_out){ tally->kind, tally->n_left_out };
-                *tally = (struct tally){ 0 };
+                *tally = (struct line_count){ 0 };
         }
         pthread_mutex_unlock(&lock);
         return found;

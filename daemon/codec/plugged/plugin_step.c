@@ -48,7 +48,7 @@ static const struct plugin_step *table_of(const struct plugin_step_text *step) {
 }
 
 /* What a plug-in says of a step as a kind of ours. Its first argument is the step's own name. */
-struct told {
+struct told_kind {
         struct kind kind;
         struct argument arguments[DLPLUGIN_ARGUMENTS_MAX + 2];
         const char *choices[DLPLUGIN_ARGUMENTS_MAX][DLPLUGIN_TEXT_MAX / 2];
@@ -66,7 +66,7 @@ static uint32_t cut_choices(const char *text, char *words, const char **ret_choi
         return n;
 }
 
-static void tell(const struct plugin_step *table, struct told *told) {
+static void tell(const struct plugin_step *table, struct told_kind *told) {
         told->arguments[0] = (struct argument){ ARGUMENT_NAME, "step" };
         for (uint32_t i = 0; i < table->n_arguments; i++) {
                 const struct plugin_argument *from = &table->arguments[i];
@@ -149,7 +149,7 @@ static int plugin_step_read_values(struct grammar *grammar, const struct grammar
         struct value_store store = { memory, sizeof(memory) };
         const struct values_reader reader = { &PLUGIN_STEPS, grammar, &store, why };
         struct value values[DLPLUGIN_ARGUMENTS_MAX + 1];
-        _cleanup_(freep) struct told *told = calloc(1, sizeof(*told));
+        _cleanup_(freep) struct told_kind *told = calloc(1, sizeof(*told));
         int r;
 
         if (!told)

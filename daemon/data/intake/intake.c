@@ -49,7 +49,7 @@ static void intake_free(struct intake *intake) {
         free(intake->spool_path);
         pieces_fini(&intake->samples);
         pieces_fini(&intake->shards);
-        texts_fini(&intake->texts);
+        text_pool_fini(&intake->texts);
         growth_unref(intake->growth);
         pthread_cond_destroy(&intake->changed);
         pthread_mutex_destroy(&intake->lock);
@@ -221,7 +221,7 @@ static int intake_new(const struct intake_spec *spec, struct intake **ret_intake
         intake->budget = spec->budget;
         intake->root_fd = fcntl(spec->root_fd, F_DUPFD_CLOEXEC, 3);
         intake->root = strdup(spec->files->root);
-        texts_init(&intake->texts, spec->budget, "the names of a stream's samples");
+        text_pool_init(&intake->texts, spec->budget, "the names of a stream's samples");
         r = intake->root_fd < 0 ? -errno : intake->root ? copy_names(intake, spec->files) : -ENOMEM;
         if (r == 0)
                 r = growth_new(&intake->growth);

@@ -101,7 +101,7 @@ struct intake {
 
         struct pieces samples; /* struct taken_sample */
         struct pieces shards;  /* struct taken_shard */
-        struct texts texts;
+        struct text_pool texts;
         struct budget *budget;
         struct growth *growth;
 

@@ -63,20 +63,20 @@ void pieces_cut(struct pieces *pieces, uint64_t n) {
 
 /* ---- texts ----------------------------------------------------------------------------------------------------- */
 
-struct texts_block {
-        struct texts_block *older;
+struct text_pool_block {
+        struct text_pool_block *older;
         size_t n_used;
         char bytes[TEXTS_BYTES - sizeof(void *) - sizeof(size_t)];
 };
 
-_Static_assert(sizeof(((struct texts_block *)0)->bytes) >= PATH_MAX, "any text fits into a block");
+_Static_assert(sizeof(((struct text_pool_block *)0)->bytes) >= PATH_MAX, "any text fits into a block");
 
-void texts_init(struct texts *texts, struct budget *budget, const char *what) {
-        *texts = (struct texts){ .budget = budget, .what = what };
+void text_pool_init(struct text_pool *texts, struct budget *budget, const char *what) {
+        *texts = (struct text_pool){ .budget = budget, .what = what };
 }
 
-static void drop_block(struct texts *texts) {
-        struct texts_block *block = texts->blocks;
+static void drop_block(struct text_pool *texts) {
+        struct text_pool_block *block = texts->blocks;
 
         texts->blocks = block->older;
         free(block);
@@ -84,24 +84,24 @@ static void drop_block(struct texts *texts) {
                 budget_release(texts->budget, sizeof(*block));
 }
 
-void texts_fini(struct texts *texts) {
+void text_pool_fini(struct text_pool *texts) {
         while (texts->blocks)
                 drop_block(texts);
 }
 
-struct texts_mark texts_mark(const struct texts *texts) {
-        return (struct texts_mark){ .block = texts->blocks, .n_used = texts->blocks ? texts->blocks->n_used : 0 };
+struct text_pool_mark text_pool_mark(const struct text_pool *texts) {
+        return (struct text_pool_mark){ .block = texts->blocks, .n_used = texts->blocks ? texts->blocks->n_used : 0 };
 }
 
-void texts_rewind(struct texts *texts, const struct texts_mark *mark) {
+void text_pool_rewind(struct text_pool *texts, const struct text_pool_mark *mark) {
         while (texts->blocks != mark->block)
                 drop_block(texts);
         if (texts->blocks)
                 texts->blocks->n_used = mark->n_used;
 }
 
-static struct texts_block *pieces_add_block(struct texts *texts, struct why *why) {
-        struct texts_block *block;
+static struct text_pool_block *pieces_add_block(struct text_pool *texts, struct why *why) {
+        struct text_pool_block *block;
 
         if (texts->budget && budget_reserve(texts->budget, sizeof(*block), texts->what, why) < 0)
                 return NULL;
@@ -118,8 +118,8 @@ static struct texts_block *pieces_add_block(struct texts *texts, struct why *why
         return block;
 }
 
-const char *texts_add(struct texts *texts, const char *text, size_t n, struct why *why) {
-        struct texts_block *block = texts->blocks;
+const char *text_pool_add(struct text_pool *texts, const char *text, size_t n, struct why *why) {
+        struct text_pool_block *block = texts->blocks;
         char *copy;
 
         assert(n < PATH_MAX);

@@ -45,22 +45,22 @@ static inline void *pieces_at(const struct pieces *pieces, uint64_t i) {
 /* ---- texts ----------------------------------------------------------------------------------------------------- */
 
 /* Texts that never move, either. One thread adds. */
-struct texts {
-        struct texts_block *blocks;
+struct text_pool {
+        struct text_pool_block *blocks;
         struct budget *budget;
         const char *what;
 };
 
-void texts_init(struct texts *texts, struct budget *budget, const char *what);
-void texts_fini(struct texts *texts);
+void text_pool_init(struct text_pool *texts, struct budget *budget, const char *what);
+void text_pool_fini(struct text_pool *texts);
 
 /* Where the texts end now; and back to there: what was added after it is not used any more. */
-struct texts_mark {
-        struct texts_block *block;
+struct text_pool_mark {
+        struct text_pool_block *block;
         size_t n_used;
 };
-struct texts_mark texts_mark(const struct texts *texts);
-void texts_rewind(struct texts *texts, const struct texts_mark *mark);
+struct text_pool_mark text_pool_mark(const struct text_pool *texts);
+void text_pool_rewind(struct text_pool *texts, const struct text_pool_mark *mark);
 
 /* A copy of `n` < PATH_MAX bytes, with a NUL. NULL with `why`: no memory. */
-const char *texts_add(struct texts *texts, const char *text, size_t n, struct why *why);
+const char *text_pool_add(struct text_pool *texts, const char *text, size_t n, struct why *why);

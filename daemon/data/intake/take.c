@@ -150,7 +150,7 @@ static bool is_broken(const struct intake *intake, const char *shard, const stru
 /* ---- appending ------------------------------------------------------------------------------------------------- */
 
 static int break_sample(struct intake *intake, struct taken_sample *sample, const struct why *reason, struct why *why) {
-        sample->broken = texts_add(&intake->texts, reason->text, strlen(reason->text), why);
+        sample->broken = text_pool_add(&intake->texts, reason->text, strlen(reason->text), why);
         return sample->broken ? 0 : -ENOMEM;
 }
 
@@ -163,7 +163,7 @@ static struct taken_sample *append_sample(struct intake *intake, uint32_t idx_sh
         sample->idx_shard = idx_shard;
         for (uint32_t i = 0; i < intake->n_fields; i++)
                 sample->rows[i].offset = ROW_ABSENT;
-        sample->name = texts_add(&intake->texts, name, strlen(name), why);
+        sample->name = text_pool_add(&intake->texts, name, strlen(name), why);
         return sample->name ? sample : NULL;
 }
 
@@ -199,8 +199,8 @@ static int append_all(struct intake *intake, const char *name, const char *path,
 
         if (!shard)
                 return -ENOMEM;
-        shard->name = texts_add(&intake->texts, name, strlen(name), why);
-        shard->path = path ? texts_add(&intake->texts, path, strlen(path), why) : shard->name;
+        shard->name = text_pool_add(&intake->texts, name, strlen(name), why);
+        shard->path = path ? text_pool_add(&intake->texts, path, strlen(path), why) : shard->name;
         if (!shard->name || !shard->path)
                 return -ENOMEM;
         for (uint64_t i = 0; i < haul->n_samples && r == 0; i++)
@@ -214,14 +214,14 @@ static int append_all(struct intake *intake, const char *name, const char *path,
 static int take_append(struct intake *intake, const char *name, const char *path, const struct haul *haul,
                        struct why *why) {
         uint64_t n_samples = intake->samples.n, n_shards = intake->shards.n;
-        struct texts_mark mark = texts_mark(&intake->texts);
+        struct text_pool_mark mark = text_pool_mark(&intake->texts);
         int r = append_all(intake, name, path, haul, why);
 
         if (r == 0)
                 return 0;
         pieces_cut(&intake->samples, n_samples);
         pieces_cut(&intake->shards, n_shards);
-        texts_rewind(&intake->texts, &mark);
+        text_pool_rewind(&intake->texts, &mark);
         return r;
 }
 

@@ -22,7 +22,7 @@ struct view_field {
         uint32_t inner[ALTERNATIVES_MAX]; /* fields of the source under it */
 };
 
-struct view {
+struct view_source {
         struct source source; /* the first member: callers have a pointer to it */
         struct source *inner;
         struct split split;
@@ -32,12 +32,12 @@ struct view {
 
 static const struct source_type VIEW_TYPE;
 
-static const struct view *view_of(const struct source *source) {
-        return (const struct view *)source;
+static const struct view_source *view_of(const struct source *source) {
+        return (const struct view_source *)source;
 }
 
 static void view_close(struct source *source) {
-        struct view *view = (struct view *)source;
+        struct view_source *view = (struct view_source *)source;
 
         source_close(view->inner);
         split_fini(&view->split);
@@ -92,7 +92,8 @@ static const char *view_trim(const char *text, size_t *n) {
 }
 
 /* One that no sample has is passed over: "jpg|png" is also for a dataset of PNG files. */
-static int add_alternatives(struct view *view, struct view_field *field, const char *text, size_t n, struct why *why) {
+static int add_alternatives(struct view_source *view, struct view_field *field, const char *text, size_t n,
+                            struct why *why) {
         const struct schema *schema = &view->inner->schema;
         struct why first = { 0 };
 
@@ -130,7 +131,7 @@ static int add_alternatives(struct view *view, struct view_field *field, const c
 }
 
 /* "NAME=FIELD|FIELD", or "FIELD" under its own name. */
-static int view_add_field(struct view *view, const char *text, size_t n, struct why *why) {
+static int view_add_field(struct view_source *view, const char *text, size_t n, struct why *why) {
         struct schema *schema = &view->source.schema;
         const char *equals = memchr(text, '=', n), *name = text;
         size_t n_name = equals ? (size_t)(equals - text) : n;
@@ -166,7 +167,7 @@ static int view_add_field(struct view *view, const char *text, size_t n, struct 
         return 0;
 }
 
-static int choose_fields(struct view *view, const char *text, struct why *why) {
+static int choose_fields(struct view_source *view, const char *text, struct why *why) {
         int r = 0;
 
         if (!text) {
@@ -192,7 +193,7 @@ static int choose_fields(struct view *view, const char *text, struct why *why) {
 /* ---- asked for each sample ------------------------------------------------------------------------------------- */
 
 /* Which alternative the sample has; the first one if it has none. */
-static uint32_t view_inner_field(const struct view *view, uint64_t inner_sample, uint32_t field) {
+static uint32_t view_inner_field(const struct view_source *view, uint64_t inner_sample, uint32_t field) {
         const struct view_field *chosen = &view->fields[field];
 
         for (uint32_t i = 0; i < chosen->n && chosen->n > 1; i++)
@@ -202,14 +203,14 @@ static uint32_t view_inner_field(const struct view *view, uint64_t inner_sample,
 }
 
 static void view_locate(const struct source *source, uint64_t sample, uint32_t field, struct extent *ret_extent) {
-        const struct view *view = view_of(source);
+        const struct view_source *view = view_of(source);
         uint64_t inner = split_sample(&view->split, sample);
 
         source_locate(view->inner, inner, view_inner_field(view, inner, field), ret_extent);
 }
 
 static const uint8_t *view_row(const struct source *source, uint64_t sample, uint32_t field) {
-        const struct view *view = view_of(source);
+        const struct view_source *view = view_of(source);
 
         /* Alternatives lie in different mappings, so that source_rows_were_there() would not know which one to ask. */
         if (view->fields[field].n > 1)
@@ -220,26 +221,26 @@ static const uint8_t *view_row(const struct source *source, uint64_t sample, uin
 }
 
 static void view_prefetch(const struct source *source, uint64_t sample, bool is_near) {
-        const struct view *view = view_of(source);
+        const struct view_source *view = view_of(source);
 
         source_prefetch(view->inner, split_sample(&view->split, sample), is_near);
 }
 
 static bool view_next_piece(const struct source *source, uint64_t sample, uint32_t field, struct source_piece *piece) {
-        const struct view *view = view_of(source);
+        const struct view_source *view = view_of(source);
         uint64_t inner = split_sample(&view->split, sample);
 
         return view->inner->type->next_piece(view->inner, inner, view_inner_field(view, inner, field), piece);
 }
 
 static bool view_rows_were_there(const struct source *source, uint32_t field) {
-        const struct view *view = view_of(source);
+        const struct view_source *view = view_of(source);
 
         return source_rows_were_there(view->inner, view->fields[field].inner[0]);
 }
 
 static bool view_value_bytes(const struct source *source, uint64_t sample, uint32_t field, uint64_t *ret_n_bytes) {
-        const struct view *view = view_of(source);
+        const struct view_source *view = view_of(source);
         uint64_t inner = split_sample(&view->split, sample);
         uint32_t idx = view_inner_field(view, inner, field);
 
@@ -248,26 +249,26 @@ static bool view_value_bytes(const struct source *source, uint64_t sample, uint3
 }
 
 static void view_value(const struct source *source, uint64_t sample, uint32_t field, void *ret_value) {
-        const struct view *view = view_of(source);
+        const struct view_source *view = view_of(source);
         uint64_t inner = split_sample(&view->split, sample);
 
         source_value(view->inner, inner, view_inner_field(view, inner, field), ret_value);
 }
 
 static size_t view_name(const struct source *source, uint64_t sample, char *ret_name) {
-        const struct view *view = view_of(source);
+        const struct view_source *view = view_of(source);
 
         return source_name(view->inner, split_sample(&view->split, sample), ret_name);
 }
 
 static const char *view_broken(const struct source *source, uint64_t sample) {
-        const struct view *view = view_of(source);
+        const struct view_source *view = view_of(source);
 
         return source_broken(view->inner, split_sample(&view->split, sample));
 }
 
 static uint64_t view_longest(const struct source *source, uint32_t field) {
-        const struct view *view = view_of(source);
+        const struct view_source *view = view_of(source);
         uint64_t longest = 0;
 
         for (uint32_t i = 0; i < view->fields[field].n; i++) {
@@ -283,7 +284,7 @@ static const char *view_class_name(const struct source *source, uint32_t label) 
 }
 
 static int view_compare(const struct source *source, int root_fd, enum source_compare compare, struct why *why) {
-        const struct view *view = view_of(source);
+        const struct view_source *view = view_of(source);
 
         return view->inner->type->compare(view->inner, root_fd, compare, why);
 }
@@ -306,7 +307,7 @@ static const struct source_type VIEW_TYPE = {
 
 /* ---- opening --------------------------------------------------------------------------------------------------- */
 
-static int view_make_digest(struct view *view, const char *fields, const char *split, struct why *why) {
+static int view_make_digest(struct view_source *view, const char *fields, const char *split, struct why *why) {
         const char *const parts[] = { "view", view->inner->digest, fields ? fields : "", split ? split : "" };
         unsigned char digest[EVP_MAX_MD_SIZE];
         EVP_MD_CTX *context = EVP_MD_CTX_new();
@@ -329,7 +330,7 @@ static int view_make_digest(struct view *view, const char *fields, const char *s
 }
 
 /* Alternatives may be absent one by one, while every sample has one of them: then the field is never absent. */
-static void view_look_for_absent(struct view *view) {
+static void view_look_for_absent(struct view_source *view) {
         for (uint32_t k = 0; k < view->source.schema.n_fields; k++) {
                 struct schema_field *field = &view->source.schema.fields[k];
                 bool is_absent = false;
@@ -346,7 +347,7 @@ static void view_look_for_absent(struct view *view) {
 }
 
 /* What is known of all samples and fields may be less for those that are left. */
-static void view_measure(struct view *view) {
+static void view_measure(struct view_source *view) {
         struct source *source = &view->source;
 
         if (source->growth) /* the first shard has said what there is, and what may be absent */
@@ -367,7 +368,7 @@ static void view_measure(struct view *view) {
         source->max_span = source_longest_span(source);
 }
 
-static int view_fill(struct view *view, const char *fields, const char *split, const struct split_root *root,
+static int view_fill(struct view_source *view, const char *fields, const char *split, const struct split_root *root,
                      struct why *why) {
         int r = choose_fields(view, fields, why);
 
@@ -391,7 +392,7 @@ static int view_fill(struct view *view, const char *fields, const char *split, c
 
 int view_open(struct source **source, const char *fields, const char *split, const struct split_root *root,
               struct why *why) {
-        struct view *view;
+        struct view_source *view;
         int r;
 
         if (!fields && !split)

@@ -9,14 +9,14 @@
 #define N_OF_USER 128u /* of one user at most: one user's jobs do not push out those of another */
 #define KEPT_NS   (900 * 1000000000ull)
 
-struct batch_copy {
+struct kept_attendance {
         uid_t uid;
         char job[DLP_NAME_MAX];
         uint64_t ended_ns; /* 0: free */
         struct attendance attendance;
 };
 
-static struct batch_copy kept[N_KEPT]; /* main thread */
+static struct kept_attendance kept[N_KEPT]; /* main thread */
 
 void attendance_note(struct attendance *attendance, uint32_t rank) {
         for (uint32_t i = 0; i < attendance->n_ranks; i++)
@@ -26,7 +26,7 @@ void attendance_note(struct attendance *attendance, uint32_t rank) {
                 attendance->ranks[attendance->n_ranks++] = rank;
 }
 
-static struct batch_copy *attendance_find(uid_t uid, const char *job) {
+static struct kept_attendance *attendance_find(uid_t uid, const char *job) {
         for (uint32_t i = 0; i < N_KEPT; i++)
                 if (kept[i].ended_ns > 0 && kept[i].uid == uid && strcmp(kept[i].job, job) == 0)
                         return &kept[i];
@@ -34,8 +34,8 @@ static struct batch_copy *attendance_find(uid_t uid, const char *job) {
 }
 
 /* Returns a free place, or else the oldest entry. A user who already has many entries loses their own oldest one. */
-static struct batch_copy *oldest(uid_t uid) {
-        struct batch_copy *found = &kept[0], *own = NULL;
+static struct kept_attendance *oldest(uid_t uid) {
+        struct kept_attendance *found = &kept[0], *own = NULL;
         uint32_t n_own = 0;
 
         for (uint32_t i = 0; i < N_KEPT; i++) {
@@ -51,7 +51,7 @@ static struct batch_copy *oldest(uid_t uid) {
 }
 
 void attendance_keep(uid_t uid, const char *job, const struct attendance *attendance) {
-        struct batch_copy *place = attendance_find(uid, job);
+        struct kept_attendance *place = attendance_find(uid, job);
 
         if (!place)
                 place = oldest(uid);
@@ -62,7 +62,7 @@ void attendance_keep(uid_t uid, const char *job, const struct attendance *attend
 }
 
 void attendance_recall(uid_t uid, const char *job, struct attendance *ret_attendance) {
-        const struct batch_copy *place = attendance_find(uid, job);
+        const struct kept_attendance *place = attendance_find(uid, job);
 
         ret_attendance->n_ranks = 0;
         if (place && clock_now_ns() - place->ended_ns < KEPT_NS)

@@ -18,16 +18,16 @@
 
 /* ---- the fields, once ---------------------------------------------------------------------------------------- */
 
-enum field_kind {
+enum stamp_field_kind {
         FIELD_TEXT,
         FIELD_DIGEST, /* 64 hexadecimal digits; or nothing, where that is allowed */
         FIELD_VERSION,
         FIELD_NUMBER, /* uint64_t or uint32_t */
 };
 
-struct field {
+struct stamp_field {
         const char *name;
-        enum field_kind kind;
+        enum stamp_field_kind kind;
         size_t offset;
         size_t size; /* with NUL, of a text */
         bool may_be_empty;
@@ -36,7 +36,7 @@ struct field {
 #define FIELD(member, kind, may_be_empty)                                                                              \
         { #member, kind, offsetof(struct stamp, member), sizeof(((struct stamp *)NULL)->member), may_be_empty }
 
-static const struct field FIELDS[] = {
+static const struct stamp_field FIELDS[] = {
         FIELD(dataset, FIELD_TEXT, false),          FIELD(manifest, FIELD_DIGEST, false),
         FIELD(version, FIELD_VERSION, false),       FIELD(source, FIELD_DIGEST, false),
         FIELD(source_version, FIELD_VERSION, true), FIELD(prepare, FIELD_TEXT, true),
@@ -45,7 +45,7 @@ static const struct field FIELDS[] = {
         FIELD(n_nodes, FIELD_NUMBER, false),        FIELD(when, FIELD_NUMBER, false),
 };
 
-static bool stamp_is_text(const struct field *field) {
+static bool stamp_is_text(const struct stamp_field *field) {
         return field->kind <= FIELD_VERSION;
 }
 
@@ -54,7 +54,7 @@ static bool are_hexadecimal(const char *text, size_t n) {
 }
 
 /* Versions become parts of paths: nothing else may pass. */
-static bool text_is_allowed(const struct field *field, const char *text) {
+static bool text_is_allowed(const struct stamp_field *field, const char *text) {
         if (text[0] == '\0')
                 return field->may_be_empty;
         switch (field->kind) {
@@ -68,17 +68,17 @@ static bool text_is_allowed(const struct field *field, const char *text) {
 }
 
 /* JSON's numbers are doubles, which are exact in these bounds. */
-static bool number_is_allowed(const struct field *field, double number) {
+static bool number_is_allowed(const struct stamp_field *field, double number) {
         double most = field->size == sizeof(uint32_t) ? UINT32_MAX : STAMP_NUMBER_MAX;
 
         return number >= 0 && number <= most && number == trunc(number); /* false for a NaN */
 }
 
-static double stamp_number_of(const struct field *field, const void *at) {
+static double stamp_number_of(const struct stamp_field *field, const void *at) {
         return field->size == sizeof(uint32_t) ? *(const uint32_t *)at : (double)*(const uint64_t *)at;
 }
 
-static void stamp_set_number(const struct field *field, double number, void *into) {
+static void stamp_set_number(const struct stamp_field *field, double number, void *into) {
         if (field->size == sizeof(uint32_t))
                 *(uint32_t *)into = (uint32_t)number;
         else
@@ -87,7 +87,7 @@ static void stamp_set_number(const struct field *field, double number, void *int
 
 /* ---- writing ------------------------------------------------------------------------------------------------- */
 
-static int stamp_add_field(cJSON *object, const struct field *field, const void *at, struct why *why) {
+static int stamp_add_field(cJSON *object, const struct stamp_field *field, const void *at, struct why *why) {
         char digits[24];
 
         if (stamp_is_text(field)) {
@@ -135,7 +135,7 @@ int stamp_write(const struct place *place, const struct stamp *stamp, struct why
 
 /* ---- reading: one object with each of the fields once; what a later program says besides is passed over ------ */
 
-static int stamp_take_field(const cJSON *item, const struct field *field, void *into) {
+static int stamp_take_field(const cJSON *item, const struct stamp_field *field, void *into) {
         const char *text = cJSON_GetStringValue(item);
 
         if (!stamp_is_text(field)) {

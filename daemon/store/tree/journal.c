@@ -25,16 +25,16 @@ struct header {
         uint64_t check; /* of all before */
 };
 
-struct record {
+struct journal_record {
         uint64_t idx_chunk;
         struct digest128 digest;
         uint64_t check; /* of all before */
 };
 
-_Static_assert(sizeof(struct header) == 64 && sizeof(struct record) == 32, "as the header file says");
+_Static_assert(sizeof(struct header) == 64 && sizeof(struct journal_record) == 32, "as the header file says");
 
-static uint64_t check_of(const struct record *record, uint64_t seed) {
-        return digest64_of(record, offsetof(struct record, check), seed);
+static uint64_t check_of(const struct journal_record *record, uint64_t seed) {
+        return digest64_of(record, offsetof(struct journal_record, check), seed);
 }
 
 static struct header header_of(const char *plan_state, uint64_t n_chunks) {
@@ -74,11 +74,11 @@ static uint64_t n_records_in(int fd) {
 
         if (fstat(fd, &status) < 0 || status.st_size < (off_t)sizeof(struct header))
                 return 0;
-        return ((uint64_t)status.st_size - sizeof(struct header)) / sizeof(struct record);
+        return ((uint64_t)status.st_size - sizeof(struct header)) / sizeof(struct journal_record);
 }
 
 static int read_records(int fd, uint64_t n_records, const struct header *header, struct digest128 *digests) {
-        _cleanup_(freep) struct record *records = malloc(RECORDS_AT_ONCE * sizeof(*records));
+        _cleanup_(freep) struct journal_record *records = malloc(RECORDS_AT_ONCE * sizeof(*records));
 
         if (!records)
                 return -ENOMEM;
@@ -122,7 +122,7 @@ static void use(struct journal *journal, int fd, uint64_t end, uint64_t seed) {
 }
 
 static int write_records(int fd, const struct header *header, const struct digest128 *digests, uint64_t *end) {
-        _cleanup_(freep) struct record *records = malloc(RECORDS_AT_ONCE * sizeof(*records));
+        _cleanup_(freep) struct journal_record *records = malloc(RECORDS_AT_ONCE * sizeof(*records));
         size_t n = 0;
         int r;
 
@@ -137,7 +137,7 @@ static int write_records(int fd, const struct header *header, const struct diges
                         n = 0;
                 }
                 if (i < header->n_chunks && digest128_is_known(digests[i])) {
-                        records[n] = (struct record){ .idx_chunk = i, .digest = digests[i] };
+                        records[n] = (struct journal_record){ .idx_chunk = i, .digest = digests[i] };
                         records[n].check = check_of(&records[n], header->check);
                         n++;
                 }
@@ -173,12 +173,12 @@ int journal_continue(struct journal *journal, const char *path, const char *plan
 
         if (fd < 0)
                 return why_errno(why, fd, "%s", path);
-        use(journal, fd, sizeof(header) + n_records_in(fd) * sizeof(struct record), header.check);
+        use(journal, fd, sizeof(header) + n_records_in(fd) * sizeof(struct journal_record), header.check);
         return 0;
 }
 
 int journal_note(struct journal *journal, uint64_t idx_chunk, struct digest128 digest) {
-        struct record record = { .idx_chunk = idx_chunk, .digest = digest };
+        struct journal_record record = { .idx_chunk = idx_chunk, .digest = digest };
         int r = 0;
 
         if (journal->fd < 0)

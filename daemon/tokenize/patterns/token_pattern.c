@@ -72,7 +72,7 @@ void pattern_free(struct pattern *pattern) {
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
-struct reader {
+struct pattern_reader {
         struct pattern *pattern;
         struct pattern_text text;
         const char *what; /* is not supported */
@@ -90,25 +90,25 @@ static int token_pattern_add(struct grow *grow, const void *item, size_t n_bytes
         return 0;
 }
 
-static int token_pattern_add_node(struct reader *reader, struct node node, uint32_t *ret_idx) {
+static int token_pattern_add_node(struct pattern_reader *reader, struct node node, uint32_t *ret_idx) {
         reader->what = "a pattern of this size";
         return token_pattern_add(&reader->pattern->nodes, &node, sizeof(node), ret_idx);
 }
 
-static bool next_is(const struct reader *reader, const char *text) {
+static bool next_is(const struct pattern_reader *reader, const char *text) {
         size_t n = strlen(text);
 
         return reader->text.n - reader->text.at >= n && memcmp(reader->text.text + reader->text.at, text, n) == 0;
 }
 
-static bool token_pattern_take(struct reader *reader, const char *text) {
+static bool token_pattern_take(struct pattern_reader *reader, const char *text) {
         if (!next_is(reader, text))
                 return false;
         reader->text.at += strlen(text);
         return true;
 }
 
-static int token_pattern_read_number(struct reader *reader, uint32_t *ret_number) {
+static int token_pattern_read_number(struct pattern_reader *reader, uint32_t *ret_number) {
         uint32_t number = 0;
         size_t n = 0;
 
@@ -123,7 +123,7 @@ static int token_pattern_read_number(struct reader *reader, uint32_t *ret_number
         return n > 0 && n < 6 ? 0 : -EINVAL;
 }
 
-static int token_pattern_read_count(struct reader *reader, struct node *node) {
+static int token_pattern_read_count(struct pattern_reader *reader, struct node *node) {
         bool is_braced = false;
 
         node->min = node->max = 1;
@@ -155,11 +155,11 @@ static int token_pattern_read_count(struct reader *reader, struct node *node) {
                                                                                                             : 0;
 }
 
-static int read_alternatives(struct reader *reader, uint32_t idx_group, enum node_kind end, bool any_case,
+static int read_alternatives(struct pattern_reader *reader, uint32_t idx_group, enum node_kind end, bool any_case,
                              uint32_t *ret_first);
 
 /* After "(". */
-static int token_pattern_read_group(struct reader *reader, bool any_case) {
+static int token_pattern_read_group(struct pattern_reader *reader, bool any_case) {
         struct node node = { .kind = NODE_GROUP };
         uint32_t idx, first = 0;
         int r;
@@ -195,7 +195,7 @@ static int token_pattern_read_group(struct reader *reader, bool any_case) {
         return 0;
 }
 
-static int read_set(struct reader *reader, bool any_case) {
+static int read_set(struct pattern_reader *reader, bool any_case) {
         struct pattern_set set = { 0 };
         struct node node = { .kind = NODE_SET };
         uint8_t byte = reader->text.text[reader->text.at];
@@ -232,7 +232,7 @@ static int read_set(struct reader *reader, bool any_case) {
         return r < 0 ? r : token_pattern_add_node(reader, node, &idx);
 }
 
-static int read_sequence(struct reader *reader, bool any_case) {
+static int read_sequence(struct pattern_reader *reader, bool any_case) {
         int r = 0;
 
         while (r == 0 && reader->text.at < reader->text.n && !next_is(reader, "|") && !next_is(reader, ")"))
@@ -241,7 +241,7 @@ static int read_sequence(struct reader *reader, bool any_case) {
         return r;
 }
 
-static int read_alternatives(struct reader *reader, uint32_t idx_group, enum node_kind end, bool any_case,
+static int read_alternatives(struct pattern_reader *reader, uint32_t idx_group, enum node_kind end, bool any_case,
                              uint32_t *ret_first) {
         uint32_t previous = 0, idx, idx_node;
         int r = 0;
@@ -314,7 +314,9 @@ static void find_first(struct pattern *pattern) {
 
 int pattern_new(const uint8_t *text, size_t n, struct pattern **ret_pattern, struct why *why) {
         _cleanup_(pattern_freep) struct pattern *pattern = calloc(1, sizeof(*pattern));
-        struct reader reader = { .pattern = pattern, .text = { .text = text, .n = n }, .what = "an empty pattern" };
+        struct pattern_reader reader = { .pattern = pattern,
+                                         .text = { .text = text, .n = n },
+                                         .what = "an empty pattern" };
         uint32_t ignored;
         int r;
 

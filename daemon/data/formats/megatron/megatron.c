@@ -333,12 +333,12 @@ static void megatron_locate(const struct source *source, uint64_t sample, uint32
 }
 
 /* Where next_piece() is: in a run of tokens, of which the last ones may not be mapped. */
-struct cursor {
+struct run_place {
         struct gpt_piece run;
         uint64_t n_done; /* bytes of it */
 };
 
-_Static_assert(sizeof(struct cursor) <= sizeof(((struct source_piece *)NULL)->cursor), "the cursor fits");
+_Static_assert(sizeof(struct run_place) <= sizeof(((struct source_piece *)NULL)->cursor), "the cursor fits");
 
 static bool megatron_next_piece(const struct source *source, uint64_t sample, uint32_t field,
                                 struct source_piece *piece) {
@@ -347,7 +347,7 @@ static bool megatron_next_piece(const struct source *source, uint64_t sample, ui
         uint32_t idx_file = mixture_file(&megatron->mixture, sample, &number);
         const struct gpt_samples *samples = &megatron->mixture.files[idx_file];
         const struct megatron_idx *index = &megatron->files[idx_file].index;
-        struct cursor cursor;
+        struct run_place cursor;
 
         (void)field;
         memcpy(&cursor, piece->cursor, sizeof(cursor));

@@ -55,7 +55,7 @@ enum {
         ABOUT_DICTIONARY = 11,
 };
 
-struct group {
+struct row_group {
         uint64_t at; /* in the footer's bytes */
         uint64_t n_rows;
 };
@@ -152,7 +152,7 @@ static void read_notes(struct thrift *thrift, enum thrift_type type, struct parq
 /* Only where it is, and its rows: its chunks are read when they are needed. */
 static int footer_read_group(struct thrift *thrift, enum thrift_type type, struct parquet_footer *footer,
                              struct why *why) {
-        struct group group = { .at = thrift->at };
+        struct row_group group = { .at = thrift->at };
         struct thrift_field field = { 0 };
         int64_t n_rows = -1;
 
@@ -259,7 +259,7 @@ void parquet_footer_fini(struct parquet_footer *footer) {
 }
 
 uint64_t parquet_footer_rows(const struct parquet_footer *footer, uint64_t idx_group) {
-        return ((const struct group *)(const void *)footer->groups.bytes)[idx_group].n_rows;
+        return ((const struct row_group *)(const void *)footer->groups.bytes)[idx_group].n_rows;
 }
 
 /* ---- chunks ---------------------------------------------------------------------------------------------------- */
@@ -396,7 +396,7 @@ static int read_chunks(const struct parquet_footer *footer, struct thrift *thrif
 
 int parquet_footer_chunks(const struct parquet_footer *footer, uint64_t idx_group, struct parquet_chunk *ret_chunks,
                           struct why *why) {
-        const struct group *group = (const struct group *)(const void *)footer->groups.bytes + idx_group;
+        const struct row_group *group = (const struct row_group *)(const void *)footer->groups.bytes + idx_group;
         struct thrift thrift = thrift_at(footer, (size_t)group->at);
         struct thrift_field field = { 0 };
         bool has_chunks = false;

@@ -15,7 +15,7 @@
 
 #define BITS_BYTES (ARROW_ROWS_MAX / 8 + 2) /* of a chunk, wherever it begins within a byte */
 
-struct cursor {
+struct cell_reader {
         const struct arrow_rows *rows;
         const struct arrow_field *field;
         const struct arrow_array *array;
@@ -23,8 +23,8 @@ struct cursor {
         struct why *why;
 };
 
-static struct cursor cursor_at(const struct arrow_rows *rows, uint32_t idx_field, struct why *why) {
-        return (struct cursor){
+static struct cell_reader cursor_at(const struct arrow_rows *rows, uint32_t idx_field, struct why *why) {
+        return (struct cell_reader){
                 .rows = rows,
                 .field = arrow_schema_field(rows->schema, idx_field),
                 .array = arrow_batch_array(rows->batch, idx_field),
@@ -33,12 +33,13 @@ static struct cursor cursor_at(const struct arrow_rows *rows, uint32_t idx_field
         };
 }
 
-static int cells_damaged(const struct cursor *cursor, uint64_t row, const char *what) {
+static int cells_damaged(const struct cell_reader *cursor, uint64_t row, const char *what) {
         return why_set(cursor->why, -EBADMSG, "row %" PRIu64 " of the batch: %s; write the file again", row, what);
 }
 
 /* Reads from a buffer of the array. What was checked when the batch was read is within it. */
-static int read_buffer(const struct cursor *cursor, uint32_t idx_buffer, uint64_t offset, size_t n_bytes, void *into) {
+static int read_buffer(const struct cell_reader *cursor, uint32_t idx_buffer, uint64_t offset, size_t n_bytes,
+                       void *into) {
         const struct arrow_buffer *buffer = arrow_batch_buffer(cursor->rows->batch, cursor->array, idx_buffer);
 
         if (offset > buffer->n_bytes || n_bytes > buffer->n_bytes - offset)
@@ -51,7 +52,8 @@ static int read_buffer(const struct cursor *cursor, uint32_t idx_buffer, uint64_
 }
 
 /* Bits first .. first + n of a buffer, one bool each; n is at most ARROW_ROWS_MAX. */
-static int read_bits_at(const struct cursor *cursor, uint32_t idx_buffer, uint64_t first, uint64_t n, bool *ret_bits) {
+static int read_bits_at(const struct cell_reader *cursor, uint32_t idx_buffer, uint64_t first, uint64_t n,
+                        bool *ret_bits) {
         uint8_t bytes[BITS_BYTES];
         int r = n == 0 ? 0 : read_buffer(cursor, idx_buffer, first / 8, (first % 8 + n + 7) / 8, bytes);
 
@@ -60,11 +62,11 @@ static int read_bits_at(const struct cursor *cursor, uint32_t idx_buffer, uint64
         return r;
 }
 
-static int read_bits(const struct cursor *cursor, uint32_t idx_buffer, bool *ret_bits) {
+static int read_bits(const struct cell_reader *cursor, uint32_t idx_buffer, bool *ret_bits) {
         return read_bits_at(cursor, idx_buffer, cursor->rows->first, cursor->rows->n, ret_bits);
 }
 
-static int validity_of(const struct cursor *cursor, bool *ret_is_valid) {
+static int validity_of(const struct cell_reader *cursor, bool *ret_is_valid) {
         bool has_nulls = cursor->array->n_nulls > 0;
 
         if (cursor->field->kind == ARROW_NULL || !has_nulls) {
@@ -75,7 +77,7 @@ static int validity_of(const struct cursor *cursor, bool *ret_is_valid) {
 }
 
 int arrow_validity(const struct arrow_rows *rows, uint32_t idx_field, bool *ret_is_valid, struct why *why) {
-        struct cursor cursor = cursor_at(rows, idx_field, why);
+        struct cell_reader cursor = cursor_at(rows, idx_field, why);
 
         return validity_of(&cursor, ret_is_valid);
 }
@@ -155,7 +157,7 @@ static int64_t signed_at(const uint8_t *bytes, uint64_t i, uint32_t width) {
 
 /* Cells that are counted in elements become cells of bytes. What a compressed buffer holds is only known once it is
  * unpacked, so that it is too short for its elements can first be seen here. */
-static int count_in_bytes(const struct cursor *cursor, const bool *is_valid, struct arrow_cell *cells) {
+static int count_in_bytes(const struct cell_reader *cursor, const bool *is_valid, struct arrow_cell *cells) {
         const struct arrow_buffer *buffer = arrow_batch_buffer(cursor->rows->batch, cursor->array, 1);
         uint64_t width = cursor->field->width, n_elements = width > 0 ? buffer->n_bytes / width : UINT64_MAX;
 
@@ -170,7 +172,7 @@ static int count_in_bytes(const struct cursor *cursor, const bool *is_valid, str
         return 0;
 }
 
-static int fixed_cells(const struct cursor *cursor, const bool *is_valid, struct arrow_cell *cells) {
+static int fixed_cells(const struct cell_reader *cursor, const bool *is_valid, struct arrow_cell *cells) {
         for (uint32_t i = 0; i < cursor->rows->n; i++)
                 cells[i] = (struct arrow_cell){ cursor->rows->first + i, 1 };
         return count_in_bytes(cursor, is_valid, cells);
@@ -178,7 +180,7 @@ static int fixed_cells(const struct cursor *cursor, const bool *is_valid, struct
 
 /* Offsets first .. first + n of an array, n + 1 of them. They may not fall, nor leave what has n_elements. The cells
  * are counted in elements. */
-static int read_offsets(const struct cursor *cursor, uint64_t first, uint32_t n, uint64_t n_elements,
+static int read_offsets(const struct cell_reader *cursor, uint64_t first, uint32_t n, uint64_t n_elements,
                         struct arrow_cell *cells) {
         uint32_t width = cursor->field->is_large ? 8 : 4;
         uint8_t bytes[(ARROW_ROWS_MAX + 1) * 8];
@@ -196,7 +198,7 @@ static int read_offsets(const struct cursor *cursor, uint64_t first, uint32_t n,
         return r;
 }
 
-static int bytes_cells(const struct cursor *cursor, struct arrow_cell *cells) {
+static int bytes_cells(const struct cell_reader *cursor, struct arrow_cell *cells) {
         const struct arrow_buffer *data = arrow_batch_buffer(cursor->rows->batch, cursor->array, 2);
         int r = read_offsets(cursor, cursor->rows->first, cursor->rows->n, data->n_bytes, cells);
 
@@ -206,7 +208,7 @@ static int bytes_cells(const struct cursor *cursor, struct arrow_cell *cells) {
 }
 
 /* A short value lies in its view, a long one in one of the buffers after the views. */
-static int view_cell(const struct cursor *cursor, uint64_t row, const uint8_t *view, struct arrow_cell *ret_cell) {
+static int view_cell(const struct cell_reader *cursor, uint64_t row, const uint8_t *view, struct arrow_cell *ret_cell) {
         const struct arrow_buffer *buffer = arrow_batch_buffer(cursor->rows->batch, cursor->array, 1);
         int64_t n_bytes = signed_at(view, 0, 4), idx_buffer = signed_at(view, 2, 4), offset = signed_at(view, 3, 4);
 
@@ -223,7 +225,7 @@ static int view_cell(const struct cursor *cursor, uint64_t row, const uint8_t *v
         return 0;
 }
 
-static int view_cells(const struct cursor *cursor, const bool *is_valid, struct arrow_cell *cells) {
+static int view_cells(const struct cell_reader *cursor, const bool *is_valid, struct arrow_cell *cells) {
         uint8_t views[256 * VIEW_BYTES];
         uint32_t n = cursor->rows->n, n_here;
         int r = 0;
@@ -241,7 +243,7 @@ static int view_cells(const struct cursor *cursor, const bool *is_valid, struct 
 
 /* ---- lists ----------------------------------------------------------------------------------------------------- */
 
-static int list_view_cells(const struct cursor *cursor, const bool *is_valid, uint64_t n_elements,
+static int list_view_cells(const struct cell_reader *cursor, const bool *is_valid, uint64_t n_elements,
                            struct arrow_cell *cells) {
         uint32_t width = cursor->field->is_large ? 8 : 4, n = cursor->rows->n;
         uint8_t offsets[ARROW_ROWS_MAX * 8], sizes[ARROW_ROWS_MAX * 8];
@@ -263,7 +265,7 @@ static int list_view_cells(const struct cursor *cursor, const bool *is_valid, ui
 }
 
 /* Which elements of its child each list of the rows has. */
-static int outer_cells(const struct cursor *cursor, const bool *is_valid, struct arrow_cell *cells) {
+static int outer_cells(const struct cell_reader *cursor, const bool *is_valid, struct arrow_cell *cells) {
         uint64_t n_elements = arrow_batch_array(cursor->rows->batch, cursor->idx_field + 1)->n;
 
         switch (cursor->field->kind) {
@@ -279,7 +281,7 @@ static int outer_cells(const struct cursor *cursor, const bool *is_valid, struct
         }
 }
 
-static int different_lengths(const struct cursor *cursor, uint64_t row, uint64_t n, uint64_t width) {
+static int different_lengths(const struct cell_reader *cursor, uint64_t row, uint64_t n, uint64_t width) {
         return why_set(cursor->why, -ENOTSUP,
                        "row %" PRIu64 " of the batch: holds lists of different lengths (%" PRIu64 " and %" PRIu64
                        "), which are not an array; flatten them",
@@ -287,7 +289,7 @@ static int different_lengths(const struct cursor *cursor, uint64_t row, uint64_t
 }
 
 /* One cell of lists -> the same cell, counted in elements of these lists, if they all have the same length. */
-static int inner_cell(const struct cursor *cursor, uint64_t row, uint64_t *width, struct arrow_cell *cell) {
+static int inner_cell(const struct cell_reader *cursor, uint64_t row, uint64_t *width, struct arrow_cell *cell) {
         uint64_t n_elements = arrow_batch_array(cursor->rows->batch, cursor->idx_field + 1)->n, begin = 0;
         struct arrow_cell lists[LEVEL_OFFSETS];
         uint32_t n_here;
@@ -311,7 +313,8 @@ static int inner_cell(const struct cursor *cursor, uint64_t row, uint64_t *width
 }
 
 /* The same for all cells, through one level of lists. */
-static int inner_cells(const struct cursor *cursor, const bool *is_valid, uint64_t *width, struct arrow_cell *cells) {
+static int inner_cells(const struct cell_reader *cursor, const bool *is_valid, uint64_t *width,
+                       struct arrow_cell *cells) {
         int r = 0;
 
         if (cursor->field->kind == ARROW_FIXED_LIST)
@@ -330,7 +333,7 @@ static int inner_cells(const struct cursor *cursor, const bool *is_valid, uint64
 }
 
 /* Has one of the elements of these cells no value? Those of rows without a value do not count. */
-static int check_elements(const struct cursor *cursor, const bool *is_valid, const struct arrow_cell *cells) {
+static int check_elements(const struct cell_reader *cursor, const bool *is_valid, const struct arrow_cell *cells) {
         bool has_value[ARROW_ROWS_MAX];
         int r = 0;
 
@@ -353,10 +356,10 @@ static int check_elements(const struct cursor *cursor, const bool *is_valid, con
         return r;
 }
 
-static int list_cells(const struct cursor *outer, const bool *is_valid, struct columnar_widths *widths,
+static int list_cells(const struct cell_reader *outer, const bool *is_valid, struct columnar_widths *widths,
                       struct arrow_cell *cells) {
         const struct arrow_rows *rows = outer->rows;
-        struct cursor inner;
+        struct cell_reader inner;
         int r = outer_cells(outer, is_valid, cells);
 
         for (uint32_t level = 1; r == 0; level++) {
@@ -372,8 +375,8 @@ static int list_cells(const struct cursor *outer, const bool *is_valid, struct c
 /* ---- dictionaries ---------------------------------------------------------------------------------------------- */
 
 /* The rows' indices into their dictionary. Rows without a value get 0. */
-static int read_indices(const struct cursor *cursor, const bool *is_valid, const struct arrow_dictionary **ret_found,
-                        uint64_t *ret_indices) {
+static int read_indices(const struct cell_reader *cursor, const bool *is_valid,
+                        const struct arrow_dictionary **ret_found, uint64_t *ret_indices) {
         const struct arrow_field *field = cursor->field;
         const struct arrow_dictionary *found = arrow_dictionary_find(cursor->rows->dictionaries, field->dictionary);
         uint8_t bytes[ARROW_ROWS_MAX * 8];
@@ -389,7 +392,7 @@ static int read_indices(const struct cursor *cursor, const bool *is_valid, const
         return r;
 }
 
-static int dictionary_cells(const struct cursor *cursor, const bool *is_valid, struct arrow_cell *cells) {
+static int dictionary_cells(const struct cell_reader *cursor, const bool *is_valid, struct arrow_cell *cells) {
         const struct arrow_dictionary *dictionary;
         uint64_t indices[ARROW_ROWS_MAX];
         int r = read_indices(cursor, is_valid, &dictionary, indices);
@@ -400,7 +403,7 @@ static int dictionary_cells(const struct cursor *cursor, const bool *is_valid, s
         return r;
 }
 
-static int dictionary_numbers(const struct cursor *cursor, size_t width, uint8_t *numbers, bool *is_valid) {
+static int dictionary_numbers(const struct cell_reader *cursor, size_t width, uint8_t *numbers, bool *is_valid) {
         const struct arrow_dictionary *dictionary;
         uint64_t indices[ARROW_ROWS_MAX];
         int r = read_indices(cursor, is_valid, &dictionary, indices);
@@ -415,7 +418,7 @@ static int dictionary_numbers(const struct cursor *cursor, size_t width, uint8_t
 
 /* ---- what others ask for --------------------------------------------------------------------------------------- */
 
-static int cells_of(const struct cursor *cursor, const bool *is_valid, struct columnar_widths *widths,
+static int cells_of(const struct cell_reader *cursor, const bool *is_valid, struct columnar_widths *widths,
                     struct arrow_cell *cells) {
         if (arrow_batch_has_indices(cursor->rows->batch, cursor->rows->schema, cursor->idx_field))
                 return dictionary_cells(cursor, is_valid, cells);
@@ -436,7 +439,7 @@ static int cells_of(const struct cursor *cursor, const bool *is_valid, struct co
 
 int arrow_cells(const struct arrow_rows *rows, uint32_t idx_field, struct columnar_widths *widths,
                 struct arrow_cell *ret_cells, struct why *why) {
-        struct cursor cursor = cursor_at(rows, idx_field, why);
+        struct cell_reader cursor = cursor_at(rows, idx_field, why);
         bool is_valid[ARROW_ROWS_MAX];
         bool is_plain = rows->batch->plain && !arrow_batch_has_indices(rows->batch, rows->schema, idx_field) &&
                         !arrow_has_bools(rows->schema, idx_field);
@@ -467,7 +470,7 @@ int arrow_member_cells(const struct arrow_rows *rows, uint32_t idx_field, struct
 }
 
 int arrow_lists(const struct arrow_rows *rows, uint32_t idx_field, struct arrow_cell *ret_cells, struct why *why) {
-        struct cursor cursor = cursor_at(rows, idx_field, why);
+        struct cell_reader cursor = cursor_at(rows, idx_field, why);
         bool is_valid[ARROW_ROWS_MAX];
         int r = rows->n == 0 ? 0 : validity_of(&cursor, is_valid);
 
@@ -483,7 +486,7 @@ int arrow_lists(const struct arrow_rows *rows, uint32_t idx_field, struct arrow_
 
 int arrow_numbers(const struct arrow_rows *rows, uint32_t idx_field, void *ret_numbers, bool *ret_is_valid,
                   struct why *why) {
-        struct cursor cursor = cursor_at(rows, idx_field, why);
+        struct cell_reader cursor = cursor_at(rows, idx_field, why);
         size_t width = cursor.field->kind == ARROW_BOOL ? 1 : cursor.field->width;
         uint8_t *numbers = ret_numbers;
         int r = rows->n == 0 ? 0 : validity_of(&cursor, ret_is_valid);
@@ -504,7 +507,7 @@ int arrow_numbers(const struct arrow_rows *rows, uint32_t idx_field, void *ret_n
 int arrow_bools(const struct arrow_rows *rows, uint32_t idx_field, const struct arrow_cell *cell, bool *ret_bools,
                 struct why *why) {
         uint32_t n_levels;
-        struct cursor cursor;
+        struct cell_reader cursor;
         uint64_t n_here;
         int r = 0;
 
