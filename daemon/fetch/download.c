@@ -47,8 +47,7 @@ static const char *expected_date(const struct download *download) {
         return download->modified[0] || !planned ? download->modified : planned;
 }
 
-/* ---- does the answer fit the request?
- * --------------------------------------------------------------------------------- */
+/* ---- does the answer fit the request? ---------------------------------------------------------------------------- */
 
 static int download_refuse(struct download *download, bool again, const char *format, ...)
         __attribute__((format(printf, 3, 4)));

@@ -307,8 +307,7 @@ int http_get(struct http *http, const char *url, const char *query, size_t limit
         return 0;
 }
 
-/* ---- size and kind of a document
- * -------------------------------------------------------------------------------------- */
+/* ---- size and kind of a document --------------------------------------------------------------------------------- */
 
 #define LOOK_BYTES 65536u /* so much of a body is read to its end, so that the connection stays */
 

@@ -240,8 +240,7 @@ static void measure_wake(int n_batches, int is_busy) {
         dlc_close(loader);
 }
 
-/* ---- the floor of waking: a bare futex between two threads
- * ----------------------------------------------------------- */
+/* ---- the floor of waking: a bare futex between two threads ------------------------------------------------------- */
 
 static _Atomic uint32_t floor_word;
 static _Atomic uint64_t floor_sent_ns;

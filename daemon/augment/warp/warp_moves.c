@@ -279,8 +279,7 @@ int fold_perspective(struct fold *fold, const struct corner corners[4], const st
         return fold_warp(fold, &warp, width, height, why);
 }
 
-/* ---- displacement
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- displacement ------------------------------------------------------------------------------------------------ */
 
 int fold_displace(struct fold *fold, const struct displacement *displacement, const struct warp_look *look,
                   struct why *why) {

@@ -1,9 +1,9 @@
 /* codec/program/program_body.h: what a program consists of, and the pieces in which its text is read. Private to this floor.
  *
- * A text is read part by part (program_named.c), or as the only part if it names no field (unnamed.c). What follows the
- * steps of a part is taken off first (program_ending.c); then the fields are
- * added one by one (program_fields.c), and what is said of several of them together is checked (moving.c,
- * program_mixing.c, collations.c, views.c). All functions that return int return -EINVAL with the column and what was
+ * A text is read part by part (program_named.c), or as the only part if it names no field (program_unnamed.c). What
+ * follows the steps of a part is taken off first (program_ending.c); then the fields are added one by one
+ * (program_fields.c), and what is said of several of them together is checked (program_moving.c, program_mixing.c,
+ * program_collations.c, program_views.c). All functions that return int return -EINVAL with the column and what was
  * expected, or -ENOMEM. */
 #pragma once
 
@@ -56,7 +56,7 @@ struct adding {
         const struct collation *collation; /* NULL: none */
 };
 
-/* ---- program_named.c, unnamed.c: the whole text */
+/* ---- program_named.c, program_unnamed.c: the whole text */
 
 int parse_named(struct program *program, const struct source *source, struct why *why);
 int parse_unnamed(struct program *program, const struct source *source, struct why *why);
@@ -106,7 +106,7 @@ int refuse_long_name(const char *name, size_t column, const char *field, struct 
 int add_field(struct program *program, const struct source *source, uint32_t idx_field, const struct adding *adding,
               struct why *why);
 
-/* ---- moving.c; `begin` is the first field of the part */
+/* ---- program_moving.c; `begin` is the first field of the part */
 
 /* Masks and boxes would no longer fit pictures that are mixed. */
 bool moves_along(const struct codec *codec);
@@ -145,7 +145,7 @@ int find_label(const struct source *source, const struct collation *collation, u
 int add_label(struct program *program, const struct source *source, uint32_t idx_label, struct adding *adding,
               struct why *why);
 
-/* ---- collations.c */
+/* ---- program_collations.c */
 
 /* The fields from `begin` on are a part with this collation. */
 void collate_part(struct program *program, uint32_t begin, const struct collation *collation);
@@ -156,7 +156,7 @@ int settle_packing(struct program *program, struct why *why);
 /* A tensor that comes with a field has a name and a place among the others. */
 int check_added(const struct program *program, struct why *why);
 
-/* ---- views.c */
+/* ---- program_views.c */
 
 /* The fields from `begin` on are the first view of a part: may it have more? */
 int check_views(const struct program *program, uint32_t begin, const struct views *views, struct why *why);

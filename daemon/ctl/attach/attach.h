@@ -1,6 +1,6 @@
 /* ctl/attach/attach.h: a rank asks for its ring.
  *
- * Its request is checked and the rank joins its job (attach.c, with the terms of terms.c and the sampler of
+ * Its request is checked and the rank joins its job (attach.c, with the terms of attach_terms.c and the sampler of
  * attach_sampling.c); the tokenizers that it names (attach_tokenizer.c) and the ring's memory are made in the
  * background, and the ring is handed over (attach_ring.c). All else runs on the main thread. */
 #pragma once
@@ -32,7 +32,7 @@ struct attach {
 /* With all that it holds; the feed, once there is one, keeps what it needs. */
 void attach_free(void *attach);
 
-/* terms.c: the wish's terms, checked one by one. What the dataset decides about them comes after, with
+/* attach_terms.c: the wish's terms, checked one by one. What the dataset decides about them comes after, with
  * attach_settle_order(): terms that ask for the same order must be equal. Both: 0, or -EINVAL with `why`. */
 int attach_read_terms(const Dlp__Attach *wish, struct job_terms *ret_terms, struct why *why);
 int attach_settle_order(struct job_terms *terms, const struct source *source, struct why *why);

@@ -131,8 +131,7 @@ struct intake {
         const atomic_bool *stopped; /* what long work looks at: `stop`, or until it is open the opening's cancel flag */
 };
 
-/* ---- intake_walk.c
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- intake_walk.c ----------------------------------------------------------------------------------------------- */
 
 /* Positive outcomes of taking a shard in. */
 #define INTAKE_TAKEN 1
@@ -145,7 +144,7 @@ int intake_walk(struct intake *intake, int fd, const char *name, const struct st
                 struct haul *haul, struct why *why);
 void haul_fini(struct haul *haul);
 
-/* ---- take.c ---------------------------------------------------------------------------------------------------- */
+/* ---- intake_take.c ----------------------------------------------------------------------------------------------- */
 
 /* Takes the shard in, if it is there and whole. `is_complete`: nobody writes to it any more. Returns INTAKE_TAKEN,
  * INTAKE_WAITS, or, for the first shard only, an errno. */
@@ -155,13 +154,12 @@ int intake_take(struct intake *intake, const char *name, bool is_complete, struc
 int intake_take_walked(struct intake *intake, const char *name, const char *path, const struct stat *status,
                        const struct haul *haul, struct why *why);
 
-/* ---- pipe.c ---------------------------------------------------------------------------------------------------- */
+/* ---- intake_pipe.c ----------------------------------------------------------------------------------------------- */
 
 /* Reads from the pipe for half a second at most. Returns as intake_next(). */
 int intake_pipe_next(struct intake *intake, struct why *why);
 
-/* ---- intake_shards.c
- * -------------------------------------------------------------------------------------------------- */
+/* ---- intake_shards.c --------------------------------------------------------------------------------------------- */
 
 /* Takes the next shard in. Returns as intake_take(), or INTAKE_OVER; -EINVAL if instead of the first one there are data
  * of another format. */

@@ -1,10 +1,10 @@
 /* store/tree/tree_private.h: what the files of the tree share.
  *
- *   tree.c     opens and closes; what is known when     check.c     reads again what lies on the disk
- *   tree_write.c    chunks into files                        tree_growing.c   large files that are not whole yet
- *   tree_read.c     chunks out of files                      local.c     files that are on this node already
- *   space.c    is there room?                           tree_manifest.c  the text that is kept of a version
- *   publish.c  the last steps
+ *   tree.c          opens and closes; what is known when    check.c          reads again what lies on the disk
+ *   tree_write.c    chunks into files                       tree_growing.c   large files that are not whole yet
+ *   tree_read.c     chunks out of files                     tree_local.c     files that are on this node already
+ *   tree_space.c    is there room?                          tree_manifest.c  the text that is kept of a version
+ *   tree_publish.c  the last steps
  *
  * With headers of their own: state (missing, present, whole), journal, digest, lookup (names, never through links),
  * syncer (a thread), lock (one run at a time), sweep (old versions).
@@ -146,7 +146,7 @@ void why_digests(struct why *why, const struct plan_file *file, const uint8_t *e
 int part_begin(struct tree *tree);
 int part_put_in_place(struct tree *tree, const struct plan_file *file);
 
-/* ---- local.c, tree_manifest.c ----------------------------------------------------------------------------------- */
+/* ---- tree_local.c, tree_manifest.c ------------------------------------------------------------------------------- */
 
 /* Links what did not change from the versions that the stamp names. */
 int reuse_versions(struct tree *tree, const struct stamp *stamp, struct why *why);

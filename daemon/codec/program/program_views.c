@@ -1,4 +1,4 @@
-/* codec/program/views.c: several views of a part's fields, and that no two fields of a batch have one name. */
+/* codec/program/program_views.c: several views of a part's fields, and that no two fields of a batch have one name. */
 #include "daemon/codec/program/program_body.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* codec/program/unnamed.c: a text that names no field: its steps are for the only field that they can be for. */
+/* codec/program/program_unnamed.c: a text that names no field: its steps are for the only field that they can be for. */
 #include "daemon/codec/program/program_body.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* codec/program/collations.c: which fields of a part are collated as it says, and what comes with them. */
+/* codec/program/program_collations.c: which fields of a part are collated as it says, and what comes with them. */
 #include "daemon/codec/program/program_body.h"
 
 #include <errno.h>

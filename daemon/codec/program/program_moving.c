@@ -1,4 +1,4 @@
-/* codec/program/moving.c: what moves with the picture of its part: masks, boxes, points, and what leaves with boxes. */
+/* codec/program/program_moving.c: what moves with the picture of its part: masks, boxes, points, and what leaves with boxes. */
 #include "daemon/codec/program/program_body.h"
 
 #include <errno.h>

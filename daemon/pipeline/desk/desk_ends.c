@@ -1,4 +1,4 @@
-/* pipeline/desk/ends.c: a process ends: what becomes of its orders, and which sample is to blame. */
+/* pipeline/desk/desk_ends.c: a process ends: what becomes of its orders, and which sample is to blame. */
 #include "daemon/pipeline/desk/desk_private.h"
 
 #include <stdio.h>
