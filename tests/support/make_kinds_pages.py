@@ -18,8 +18,8 @@ import textwrap
 
 from torch_calls import torch_call
 
-# Page, what the section begins with, family (except kinds with a section of their own) or one kind of it, whether the
-# example is shown: signatures of samplers say little of their values.
+# Page, what the section begins with, family (except kinds with a section of their own) or one kind or role of it, whether
+# the example and what does the same are shown: signatures of samplers say little of their values.
 SECTIONS = (("dataloaderd-pipeline.7", ".SS Fields that are not pictures", "fields", False),
             ("dataloaderd-pipeline.7", ".SS Several views of each sample", "fields views", False),
             ("dataloaderd-pipeline.7", ".SS Functions of the trainer", "fields python", False),
@@ -27,7 +27,9 @@ SECTIONS = (("dataloaderd-pipeline.7", ".SS Fields that are not pictures", "fiel
             ("dataloaderd-pipeline.7", ".SS How samples become a batch", "collations", False),
             ("dataloaderd-pipeline.7", ".SS Steps for sound", "sounds", False),
             ("dataloaderd-pipeline.7", ".SS Steps for pictures", "pictures", False),
-            ("dataloaderd-samplers.7", ".SH SAMPLERS", "samplers", True))
+            ("dataloaderd-samplers.7", "These choose samples:", "samplers chooser", True),
+            ("dataloaderd-samplers.7", "These arrange samples:", "samplers arranger", True),
+            ("dataloaderd-samplers.7", ".SS Samplers that make batches and packs", "samplers grouper", True))
 ENTRY = re.compile(r"^\.TP\n\.B (\w+)[^\n]*\n(?:(?!\.TP\n|\.SS |\.SH |\.PP\n).*\n)*", re.M)
 
 
@@ -94,13 +96,15 @@ def paragraphs(kind, doc):
 
 def entry(kind, has_example):
     begin = origin(kind.get("like", ""))
-    doc = begin + (lowered(kind["doc"]) if begin else kind["doc"]) + (f" Example: `{kind['example']}`." if has_example else "")
+    doc = begin + (lowered(kind["doc"]) if begin else kind["doc"])
+    if has_example:
+        doc += f" Example: `{kind['example']}`." + (f" Does the same: {kind['like']}." if "like" in kind else "")
     return f".TP\n.B {signature(kind)}\n{paragraphs(kind, doc)}"
 
 
 def section(heading, kinds, has_example, page):
     begin = page.index(f"\n{heading}\n")
-    end = re.compile(r"^\.SH " if heading.startswith(".SH") else r"^\.S[SH] ", re.M).search(page, begin + 5).start()
+    end = re.compile(r"^\.S[SH] " if heading.startswith(".SS") else r"^\.PP", re.M).search(page, begin + 5).start()
     body, kinds = page[begin:end], {kind["name"]: kind for kind in kinds}
     seen = [found[1] for found in ENTRY.finditer(body)]
     body = ENTRY.sub(lambda found: entry(kinds[found[1]], has_example) if found[1] in kinds else found[0], body)
@@ -187,8 +191,9 @@ def pages(families):
     alone = [chosen for _, _, chosen, _ in SECTIONS]
     for name, heading, chosen, has_example in SECTIONS:
         family = chosen.partition(" ")[0]
-        kinds = [kind for kind in families[family] if f"{family} {kind['name']}" == chosen or
-                 family == chosen and f"{family} {kind['name']}" not in alone]
+        kinds = [kind for kind in families[family]
+                 if chosen in (f"{family} {kind['name']}", f"{family} {kind.get('role')}") or
+                 chosen == family and f"{family} {kind['name']}" not in alone]
         yield os.path.join("client", "man", name), functools.partial(section, heading, kinds, has_example)
     yield os.path.join("client", "man", "dataloaderd-datasets.7"), functools.partial(format_sections, families["formats"])
     yield TABLE, lambda _: python_table(families)

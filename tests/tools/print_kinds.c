@@ -49,6 +49,10 @@ static const char *const TYPES[] = {
         [ARGUMENT_ANYTHING] = "anything",
 };
 
+static const char *const ROLES[] = {
+        [DLP_CHOOSER] = "chooser", [DLP_ARRANGER] = "arranger", [DLP_GROUPER] = "grouper"
+};
+
 static void add_text(cJSON *object, const char *key, const char *text) {
         if (text)
                 cJSON_AddStringToObject(object, key, text);
@@ -104,6 +108,8 @@ static cJSON *kind_json(const struct kind_family *family, const struct kind *kin
                 cJSON_AddBoolToObject(object, "mixes", type->mixes);
                 cJSON_AddBoolToObject(object, "is_of_batch", type->mixes || type->is_of_batch);
         }
+        if (family == &dlp_samplers)
+                add_text(object, "role", ROLES[((const struct dlp_step_type *)kind)->role]);
         arguments = cJSON_AddArrayToObject(object, "arguments");
         for (uint32_t i = 0; i < kind_n_arguments(kind); i++)
                 cJSON_AddItemToArray(arguments, argument_json(family, kind, &kind->arguments[i]));

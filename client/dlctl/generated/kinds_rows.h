@@ -1620,7 +1620,7 @@ KIND(samplers, "mix",
      "               them; may be left out\n"
      "\n"
      "Example: mix(photos=0.7, sketches=0.3, n=50000)\n"
-     "Does the same: datasets.interleave_datasets, Megatron's BlendedDataset\n"
+     "Does the same: Mosaic's Stream, Megatron's BlendedDataset, datasets.interleave_datasets\n"
      "More: dataloaderd-samplers(7)\n")
 KIND(samplers, "numpy_shuffle",
      "numpy_shuffle(seed)\n"

@@ -330,7 +330,7 @@ const struct dlp_step_type dlp_step_mix = {
                          "(from 0) with the seed philox(seed, i + 1), and the pass in place of the epoch. An epoch "
                          "goes on where the one before has stopped, so no sample of a part comes a second time "
                          "before all of its part have come once.",
-                  .like = "datasets.interleave_datasets, Megatron's BlendedDataset",
+                  .like = "Mosaic's Stream, Megatron's BlendedDataset, datasets.interleave_datasets",
                   .example = "mix(photos=0.7, sketches=0.3, n=50000)",
                   .arguments = ARGUMENTS(
                           { ARGUMENT_WEIGHTS, "weights", .maximum = (double)DLP_SAMPLES_MAX, .is_optional = true,

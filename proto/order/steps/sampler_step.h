@@ -2,9 +2,9 @@
  *
  * There are three roles, and a text has at most one chooser, first, and at most one grouper, last:
  *
- *   chooser    says which samples an epoch has, and in which sequence: subset, weighted, repeat, mix
- *   arranger   changes the sequence: length_grouped, stratified
- *   grouper    says which positions belong together, as a batch or as a row of a batch: buckets, grouped, pack
+ *   chooser    says which samples an epoch has, and in which sequence
+ *   arranger   changes the sequence
+ *   grouper    says which positions belong together, as a batch or as a row of a batch
  *
  * An arranger or grouper without chooser works on the base order, which `order`, `shuffle` and seed define. A step is a
  * file steps/NAME.c with one struct dlp_step_type, which the build finds (proto/text/kinds.h). */
