@@ -31,17 +31,12 @@ int codec_tools_new(const struct decode_limits *limits, enum decode_jpeg jpeg, s
 void codec_tools_free(struct codec_tools *tools) {
         if (!tools)
                 return;
+        if (tools->workspace) /* it was made last, and nothing was kept before */
+                codec_tools_trim(tools);
+        free(tools->shared.pixels.bytes);
         decoder_free(tools->decoder);
         workspace_free(tools->workspace);
         sound_close(tools->sound);
-        free(tools->shared.pixels.bytes);
-        free(tools->plan_memory.bytes);
-        free(tools->elements.bytes);
-        free(tools->rows.bytes);
-        free(tools->planes.bytes);
-        free(tools->whole.bytes);
-        free(tools->wave.bytes);
-        token_tools_trim(&tools->tokens);
         plugin_seats_free(tools->seats);
         free(tools);
 }
