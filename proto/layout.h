@@ -95,7 +95,7 @@ struct dlp_tensor_record {
 /* One batch, as the client sees it once it is published. */
 struct dlp_slot_record {
         _Alignas(DLP_CACHE_LINE) uint64_t sequence; /* of this rank since attach: 0, 1, 2, ... */
-        uint64_t stream;                            /* which seek it belongs to */
+        uint64_t stream;                            /* how many seeks came before it */
         uint64_t epoch;
         uint64_t step;       /* batch of this rank within the epoch */
         uint64_t planned_ns; /* CLOCK_MONOTONIC of the daemon's node: taken for filling */
