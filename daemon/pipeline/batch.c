@@ -23,7 +23,7 @@ struct trace_subject batch_subject(const struct batch *batch) {
 static void record_begin(struct batch *batch) {
         struct dlp_slot_record *record = batch->slot->record;
 
-        record->stream = batch->number;
+        record->stream = batch->n_seeks;
         record->epoch = batch->epoch;
         record->step = batch->step;
         record->status = DLP_BATCH_OK;
@@ -91,7 +91,7 @@ void batch_begin(struct batch *batch, struct feed *feed, struct order_table *ord
                 planned = dlp_epoch_plan_batch(&feed->plan, feed->step);
 
         batch->order = order ? order_table_ref(order) : NULL;
-        batch->number = feed->planned_number;
+        batch->n_seeks = feed->planned_seeks;
         batch->epoch = feed->epoch;
         batch->step = feed->step;
         batch->first = planned.first;
@@ -110,7 +110,7 @@ void batch_begin(struct batch *batch, struct feed *feed, struct order_table *ord
 /* It is one task, which copies it. */
 void batch_begin_replay(struct batch *batch, struct feed *feed) {
         batch->order = NULL;
-        batch->number = feed->planned_number;
+        batch->n_seeks = feed->planned_seeks;
         batch->epoch = feed->epoch;
         batch->step = feed->step;
         batch->first = 0;
@@ -162,7 +162,7 @@ static void fail_record(struct batch *batch, struct counters *counters) {
         record->n_samples = record->n_planned = 0;
         record->n_tensors = 0;
         memcpy(record->text, batch->failure.text, sizeof(record->text));
-        if (batch->number == atomic_load_explicit(&feed->number, memory_order_relaxed) &&
+        if (batch->n_seeks == atomic_load_explicit(&feed->n_seeks, memory_order_relaxed) &&
             job_fail(feed->job, batch->failure_code, batch->failure.text))
                 counter_add(&counters->n_failed_jobs, 1);
 }
@@ -267,7 +267,7 @@ static void batch_publish(struct batch *batch, struct counters *counters) {
         /* The rank has left, and since then its samples have been dropped unread: the batch may be incomplete. A client
          * that continues with another daemon still takes what is published, so neither this batch nor a later one is
          * published. */
-        if (atomic_load_explicit(&feed->removed, memory_order_relaxed))
+        if (atomic_load_explicit(&feed->has_left, memory_order_relaxed))
                 return;
         if (ring_complete(feed->ring, batch->slot))
                 feed_wake(feed);
@@ -322,8 +322,8 @@ void batch_fail_whole(struct batch *batch, uint32_t code, const struct why *why,
 bool batch_is_wanted(const struct batch *batch) {
         const struct feed *feed = batch->feed;
 
-        return !atomic_load_explicit(&feed->removed, memory_order_relaxed) &&
-               atomic_load_explicit(&feed->number, memory_order_relaxed) == batch->number;
+        return !atomic_load_explicit(&feed->has_left, memory_order_relaxed) &&
+               atomic_load_explicit(&feed->n_seeks, memory_order_relaxed) == batch->n_seeks;
 }
 
 void batch_forget_shape(struct batch *batch) {

@@ -34,7 +34,7 @@ struct batch {
         struct feed *feed;
         struct slot *slot;
         struct order_table *order; /* one reference; for the positions of its samples and their substitutes */
-        uint64_t number;           /* of the feed (seek) that it was planned for */
+        uint64_t n_seeks;          /* of its feed, when it was planned */
         uint64_t epoch;
         uint64_t step;
         uint64_t first; /* the rank's number of its first unit, for the epoch plan */

@@ -62,15 +62,15 @@ struct feed {
         int wake_socket;             /* any worker sends one byte here */
         int release_fd;              /* eventfd: the client writes, the planner waits for edges and never reads */
 
-        _Atomic uint64_t number; /* raised by each seek; main thread writes, planner and workers read */
-        _Atomic bool removed;    /* the rank has left: its samples are dropped */
-        _Atomic bool is_touched; /* all pages of the ring exist; until then another thread works on them */
-        _Atomic bool broken;     /* the client wrote an impossible value: the main thread closes its session */
+        _Atomic uint64_t n_seeks; /* so far, by the main thread; batches from before the last one are dropped */
+        _Atomic bool has_left;    /* the rank: its samples are dropped */
+        _Atomic bool is_touched;  /* all pages of the ring exist; until then another thread works on them */
+        _Atomic bool broken;      /* the client wrote an impossible value: the main thread closes its session */
         struct rank_counters counters;
         _Atomic uint32_t n_to_read; /* samples that are read although they could be copied: some were not in memory */
 
         /* The planner's own, written for each sample. */
-        _Alignas(64) uint64_t planned_number;
+        _Alignas(64) uint64_t planned_seeks;
         uint64_t epoch, step;       /* of the batch that is planned next, or being planned */
         struct dlp_epoch_plan plan; /* of `epoch`, from where it was resumed */
         uint64_t end_epoch;         /* plan no epoch from here on */

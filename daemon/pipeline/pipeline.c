@@ -412,7 +412,7 @@ int pipeline_make_feed(struct pipeline *pipeline, const struct feed_options *opt
  * them. So this waits for that batch, but not for one that takes long. */
 static void wait_for_first_batch(const struct feed *feed) {
         for (uint32_t n = 0; n < TOUCH_NAPS_MAX && ring_n_published(feed->ring) == 0 &&
-                             !atomic_load_explicit(&feed->removed, memory_order_relaxed);
+                             !atomic_load_explicit(&feed->has_left, memory_order_relaxed);
              n++)
                 nap();
 }
@@ -456,7 +456,7 @@ void pipeline_drain(struct pipeline *pipeline, struct feed *feed) {
 
 void pipeline_remove(struct pipeline *pipeline, struct feed *feed) {
         atomic_fetch_add_explicit(&pipeline->n_removing, 1, memory_order_relaxed);
-        atomic_store_explicit(&feed->removed, true, memory_order_relaxed);
+        atomic_store_explicit(&feed->has_left, true, memory_order_relaxed);
         if (feed->desk) /* afterwards: what it gives back must be dropped, and never be published without its function
                          */
                 desk_close(feed->desk);

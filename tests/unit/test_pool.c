@@ -393,7 +393,7 @@ START_TEST(what_workers_share_and_write_lies_apart_from_what_they_only_read) {
         ck_assert_uint_eq(sizeof(struct batch) % 64, 0);
         ck_assert_uint_gt(LINE_OF(batch, n_left), LINE_OF(batch, n_samples));
         ck_assert_uint_eq(LINE_OF(batch, n_left), LINE_OF(batch, decode_ns));
-        ck_assert_uint_gt(LINE_OF(feed, planned_number), LINE_OF(feed, counters.n_skipped));
+        ck_assert_uint_gt(LINE_OF(feed, planned_seeks), LINE_OF(feed, counters.n_skipped));
         ck_assert_uint_lt(LINE_OF(feed, is_ended), LINE_OF(feed, batches));
         ck_assert_uint_eq(LINE_OF(fair_queue, n_waiting), LINE_OF(fair_queue, all.below));
         ck_assert_uint_gt(LINE_OF(job, share), LINE_OF(job, failed));

@@ -30,17 +30,17 @@ void planner_command(struct planner *planner, struct feed *feed, enum feed_comma
 }
 
 uint64_t planner_seek(struct planner *planner, struct feed *feed, const struct cursor *cursor) {
-        uint64_t number;
+        uint64_t n_seeks;
 
         pthread_mutex_lock(&planner->lock);
-        number = atomic_fetch_add_explicit(&feed->number, 1, memory_order_relaxed) + 1;
+        n_seeks = atomic_fetch_add_explicit(&feed->n_seeks, 1, memory_order_relaxed) + 1;
         feed->sought = *cursor;
-        /* The number and the command are set together under the lock. Otherwise the planner, still busy with the seek
-         * before, could begin a batch under the new number, and this command would then abandon it. */
+        /* The count and the command are set together under the lock. Otherwise the planner, still busy with the seek
+         * before, could begin a batch under the new n_seeks, and this command would then abandon it. */
         command_locked(planner, feed, FEED_SEEK);
         pthread_mutex_unlock(&planner->lock);
         planner_wake(planner);
-        return number;
+        return n_seeks;
 }
 
 void planner_return(struct planner *planner, struct task *task) {

@@ -67,7 +67,8 @@ void planner_wake(struct planner *planner);
 /* Passes a command about a feed to the planner. Main thread. */
 void planner_command(struct planner *planner, struct feed *feed, enum feed_command command);
 
-/* The same for FEED_SEEK: continue there under the number that is returned. Main thread. */
+/* The same for FEED_SEEK: continues at the cursor. Returns how many seeks the feed has had, which the records of its
+ * batches have as `stream` from now on. Main thread. */
 uint64_t planner_seek(struct planner *planner, struct feed *feed, const struct cursor *cursor);
 
 /* A worker passes on a task that is FREE. Any worker. */

@@ -57,7 +57,7 @@ static void feed_choose_cache(struct planner *planner, struct feed *feed) {
                               feed->dataset->name, feed->past_cache ? "past" : "through", why.text, feed->job->name);
 }
 
-static void feed_apply(struct planner *planner, struct feed *feed, uint32_t commands, uint64_t number,
+static void feed_apply(struct planner *planner, struct feed *feed, uint32_t commands, uint64_t n_seeks,
                        const struct cursor *sought) {
         struct epoll_event event = { .events = EPOLLIN | EPOLLET, .data.ptr = feed };
 
@@ -79,7 +79,7 @@ static void feed_apply(struct planner *planner, struct feed *feed, uint32_t comm
                         batch_abandon(feed->batch, feed->idx_sample, planner->options.counters);
                         feed->batch = NULL;
                 }
-                feed->planned_number = number;
+                feed->planned_seeks = n_seeks;
                 feed->idx_sample = 0;
                 feed_go_to(feed, sought);
                 if (feed->drains)
@@ -105,7 +105,7 @@ static void planner_obey(struct planner *planner) {
                 struct feed *feed;
                 uint32_t commands;
                 struct cursor sought;
-                uint64_t number;
+                uint64_t n_seeks;
 
                 pthread_mutex_lock(&planner->lock);
                 feed = TAILQ_FIRST(&planner->commands);
@@ -116,10 +116,10 @@ static void planner_obey(struct planner *planner) {
                 TAILQ_REMOVE(&planner->commands, feed, commanded);
                 commands = feed->commands;
                 feed->commands = 0;
-                number = atomic_load_explicit(&feed->number, memory_order_relaxed);
+                n_seeks = atomic_load_explicit(&feed->n_seeks, memory_order_relaxed);
                 sought = feed->sought;
                 pthread_mutex_unlock(&planner->lock);
-                feed_apply(planner, feed, commands, number, &sought);
+                feed_apply(planner, feed, commands, n_seeks, &sought);
         }
 }
 
