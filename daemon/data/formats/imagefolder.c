@@ -23,11 +23,8 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-#include "daemon/data/formats/name_order.h"
-#include "daemon/data/growing.h"
-#include "daemon/data/index/index_stamp.h"
+#include "daemon/data/files/walked.h"
 #include "daemon/data/index/indexing.h"
-#include "daemon/data/index/indexing_sort.h"
 #include "proto/base/cleanup.h"
 
 static const char *const EXTENSIONS[] = {
@@ -35,71 +32,14 @@ static const char *const EXTENSIONS[] = {
 };
 #define EXTENSIONS_TEXT ".jpg, .jpeg, .png, .ppm, .bmp, .pgm, .tif, .tiff, .webp"
 
-#define NO_PARENT       UINT32_MAX
-#define LOOK_UP_ENTRIES 4096u /* directory entries between two words about progress */
-
-/* A directory of the class that is being read. */
-struct walked_dir {
-        uint64_t path;     /* offset into walk.texts: relative to the root */
-        uint64_t idx_file; /* index in walk.files of its first file */
-        uint64_t n_files;
-        uint32_t parent;    /* index into walk.dirs; NO_PARENT: the root */
-        struct stat status; /* from before it was read */
-};
-
-/* A file of the class that is being read, or a class of the root. */
-struct walked_file {
-        uint64_t name; /* offset into walk.texts */
-        uint64_t length;
-        uint32_t flags;
-};
-
 struct walk {
-        int root_fd;
-        const char *root;
-        const struct index_watch *watch;
+        struct walked walked;
         struct index_builder *builder;
-        struct why *why;
-        struct stat root_status;
-        uint64_t n_entries;   /* seen so far, of any kind */
-        uint64_t n_files;     /* that became samples */
-        int64_t settled_ns;   /* time waited so far */
-        struct growing texts; /* names and paths of one class; then cleared */
-        struct growing dirs;  /* struct walked_dir */
-        struct growing files; /* struct walked_file */
 };
 
 static void imagefolder_walk_fini(struct walk *walk) {
-        growing_fini(&walk->texts);
-        growing_fini(&walk->dirs);
-        growing_fini(&walk->files);
+        walked_fini(&walk->walked);
         index_builder_free(walk->builder);
-}
-
-static void dir_closep(DIR **dir) {
-        if (*dir)
-                closedir(*dir);
-}
-
-static const char *imagefolder_text_at(const struct walk *walk, uint64_t offset) {
-        return (const char *)walk->texts.bytes + offset;
-}
-
-/* Valid until the next directory is added. */
-static struct walked_dir *imagefolder_dir_at(const struct walk *walk, size_t idx) {
-        return &((struct walked_dir *)(void *)walk->dirs.bytes)[idx];
-}
-
-static struct walked_file *imagefolder_file_at(const struct walk *walk, size_t idx) {
-        return &((struct walked_file *)(void *)walk->files.bytes)[idx];
-}
-
-static size_t n_dirs(const struct walk *walk) {
-        return walk->dirs.n_bytes / sizeof(struct walked_dir);
-}
-
-static size_t imagefolder_n_files(const struct walk *walk) {
-        return walk->files.n_bytes / sizeof(struct walked_file);
 }
 
 static bool has_image_extension(const char *name) {
@@ -119,241 +59,110 @@ static bool is_apple_double(const char *name) {
         return strncmp(name, "._", 2) == 0;
 }
 
-static int imagefolder_look_up(struct walk *walk) {
-        if (indexing_is_over())
-                return why_set(walk->why, -ECANCELED, "%s: indexing was cancelled", walk->root);
-        if (walk->n_entries++ % LOOK_UP_ENTRIES != 0 || !walk->watch)
-                return 0;
-        if (walk->watch->progress)
-                walk->watch->progress(walk->watch->userdata, walk->n_files + imagefolder_n_files(walk));
-        if (walk->watch->part) /* how many there are in all is known at the end */
-                walk->watch->part(walk->watch->userdata, walk->n_files + imagefolder_n_files(walk), 0, "files");
-        return 0;
-}
-
-/* ---- one directory ------------------------------------------------------------------------------------------- */
-
-static int open_dir(struct walk *walk, const char *path, struct stat *ret_status, DIR **ret_dir) {
-        _cleanup_(closep) int fd = -1;
-        int r;
-
-        fd = beneath_open(walk->root_fd, path[0] ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        r = fd < 0 ? -errno : index_settle(fd, &walk->settled_ns, ret_status);
-        if (r < 0)
-                return why_errno(walk->why, r, "%s%s%s: the folder cannot be read", walk->root, path[0] ? "/" : "",
-                                 path);
-        *ret_dir = fdopendir(fd);
-        if (!*ret_dir)
-                return why_errno(walk->why, -errno, "%s/%s", walk->root, path);
-        take_fd(&fd);
-        return 0;
-}
-
-/* The next entry that is not "." or "..". Returns 0 with NULL at the end. */
-static int imagefolder_next_entry(struct walk *walk, DIR *dir, const char *path, const struct dirent **ret_entry) {
-        for (;;) {
-                const struct dirent *entry;
-                int r;
-
-                errno = 0;
-                entry = readdir(dir);
-                if (!entry && errno != 0)
-                        return why_errno(walk->why, -errno, "%s/%s: the folder cannot be read to its end", walk->root,
-                                         path);
-                if (entry && (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0))
-                        continue;
-                r = imagefolder_look_up(walk);
-                if (r < 0)
-                        return r;
-                *ret_entry = entry;
-                return 0;
-        }
-}
-
-static int imagefolder_add_text(struct walk *walk, const char *text, uint64_t *ret_offset) {
-        *ret_offset = walk->texts.n_bytes;
-        return growing_append(&walk->texts, text, strlen(text) + 1);
-}
-
 /* ---- the root: classes --------------------------------------------------------------------------------------- */
 
 /* As Python's entry.is_dir(): false for a broken link. Any other failure in the root is an error. */
-static int is_class(struct walk *walk, DIR *dir, const struct dirent *entry) {
+static int is_class(const struct walk *walk, int dir_fd, const struct dirent *entry) {
         struct stat status;
 
         if (entry->d_type != DT_UNKNOWN && entry->d_type != DT_LNK)
                 return entry->d_type == DT_DIR;
-        if (beneath_stat_entry(walk->root_fd, entry->d_name, dirfd(dir), entry->d_name, &status) < 0) {
+        if (beneath_stat_entry(walk->walked.root_fd, entry->d_name, dir_fd, entry->d_name, &status) < 0) {
                 if (errno == ENOENT)
                         return false;
-                return why_errno(walk->why, -errno, "%s/%s: cannot tell whether it is a class folder", walk->root,
-                                 entry->d_name);
+                return why_errno(walk->walked.why, -errno, "%s/%s: cannot tell whether it is a class folder",
+                                 walk->walked.root, entry->d_name);
         }
         return S_ISDIR(status.st_mode);
-}
-
-static int imagefolder_compare_files(const void *a, const void *b, void *texts) {
-        return name_compare((const char *)texts + ((const struct walked_file *)a)->name,
-                            (const char *)texts + ((const struct walked_file *)b)->name);
-}
-
-static int sort_files(struct walk *walk, size_t first, size_t n) {
-        return n > 1 ? indexing_sort(imagefolder_file_at(walk, first), n, sizeof(struct walked_file),
-                                     imagefolder_compare_files, walk->texts.bytes)
-                     : 0;
 }
 
 /* What macOS packs beside the classes: AppleDouble files alone. It is passed over. */
 #define MAC_FOLDER "__MACOSX"
 
-/* Finds the classes. They are in walk->files until the caller takes them. */
-static int imagefolder_list_classes(struct walk *walk) {
-        _cleanup_(dir_closep) DIR *dir = NULL;
-        uint32_t idx_dir;
-        int r;
+/* Classes are files of the root until the caller takes them. */
+static int take_class(struct walk *walk, int dir_fd, const struct dirent *entry) {
+        int r = is_class(walk, dir_fd, entry);
 
-        r = open_dir(walk, "", &walk->root_status, &dir);
+        if (r <= 0)
+                return r;
+        if (strcmp(entry->d_name, MAC_FOLDER) != 0)
+                return walked_add_file(&walk->walked, 0, entry->d_name, NULL);
+        indexing_count_hidden();
+        return 0;
+}
+
+static int imagefolder_list_classes(struct walk *walk) {
+        struct walked *walked = &walk->walked;
+        uint32_t idx_dir;
+        int r = walked_read_root(walked);
+
         if (r < 0)
                 return r;
-        for (;;) {
-                struct walked_file class = { 0 };
-                const struct dirent *entry;
-
-                r = imagefolder_next_entry(walk, dir, "", &entry);
-                if (r < 0)
-                        return r;
-                if (!entry)
-                        break;
-                r = is_class(walk, dir, entry);
-                if (r < 0)
-                        return r;
-                if (r == false)
-                        continue;
-                if (strcmp(entry->d_name, MAC_FOLDER) == 0) {
-                        indexing_count_hidden();
-                        continue;
-                }
-                r = imagefolder_add_text(walk, entry->d_name, &class.name);
-                if (r >= 0)
-                        r = growing_append(&walk->files, &class, sizeof(class));
-                if (r < 0)
-                        return index_builder_refused(r, walk->root, walk->why);
-        }
-        if (imagefolder_n_files(walk) == 0)
-                return why_set(walk->why, -ENOENT,
+        if (walked_n_files(walked) == 0)
+                return why_set(walked->why, -ENOENT,
                                "%s: there is no class folder in it; an imagefolder has a folder for each class",
-                               walk->root);
-        r = sort_files(walk, 0, imagefolder_n_files(walk));
+                               walked->root);
+        r = walked_sort_files(walked, 0, walked_n_files(walked));
         if (r == 0)
-                r = index_builder_add_dir(walk->builder, "", &walk->root_status, &idx_dir);
-        return r < 0 ? index_builder_refused(r, walk->root, walk->why) : 0;
+                r = index_builder_add_dir(walk->builder, "", &walked_dir(walked, 0)->status, &idx_dir);
+        return r < 0 ? index_builder_refused(r, walked->root, walked->why) : 0;
 }
 
 /* ---- a class: find ------------------------------------------------------------------------------------------- */
 
-/* Is this directory also one of its own parents? Then a link leads back to it, and following it would never end. */
-static int imagefolder_check_loop(struct walk *walk, size_t idx) {
-        const struct stat *status = &imagefolder_dir_at(walk, idx)->status;
+static int imagefolder_add_file(struct walk *walk, uint32_t idx_dir, const char *name, const struct stat *status) {
+        const struct walked *walked = &walk->walked;
+        const char *above = walked_text(walked, walked_dir(walked, idx_dir)->path);
 
-        for (uint32_t above = imagefolder_dir_at(walk, idx)->parent;; above = imagefolder_dir_at(walk, above)->parent) {
-                const struct stat *other = above == NO_PARENT ? &walk->root_status
-                                                              : &imagefolder_dir_at(walk, above)->status;
-
-                if (status->st_dev == other->st_dev && status->st_ino == other->st_ino)
-                        return why_set(walk->why, -ELOOP,
-                                       "%s/%s: this link leads back to %s%s%s, which contains it; remove the link",
-                                       walk->root, imagefolder_text_at(walk, imagefolder_dir_at(walk, idx)->path),
-                                       walk->root, above == NO_PARENT ? "" : "/",
-                                       above == NO_PARENT
-                                               ? ""
-                                               : imagefolder_text_at(walk, imagefolder_dir_at(walk, above)->path));
-                if (above == NO_PARENT)
-                        return 0;
-        }
-}
-
-/* Adds a directory to be read: `name` in directory `parent`. */
-static int imagefolder_add_dir(struct walk *walk, uint32_t parent, const char *name) {
-        struct walked_dir dir = { .parent = parent };
-        char path[PATH_MAX];
-        int n, r;
-
-        if (parent == NO_PARENT)
-                n = snprintf(path, sizeof(path), "%s", name);
-        else
-                n = snprintf(path, sizeof(path), "%s/%s",
-                             imagefolder_text_at(walk, imagefolder_dir_at(walk, parent)->path), name);
-        if (n < 0 || (size_t)n >= sizeof(path))
-                return why_set(walk->why, -ENAMETOOLONG,
-                               "%s/%s...: the path of a folder below it has more than %d bytes", walk->root, path,
-                               PATH_MAX - 1);
-        if (n_dirs(walk) >= INDEX_DIRS_MAX)
-                return index_builder_refused(-E2BIG, walk->root, walk->why);
-
-        r = imagefolder_add_text(walk, path, &dir.path);
-        if (r >= 0)
-                r = growing_append(&walk->dirs, &dir, sizeof(dir));
-        return r < 0 ? index_builder_refused(r, walk->root, walk->why) : 0;
-}
-
-static int imagefolder_add_file(struct walk *walk, size_t idx_dir, const char *name, const struct stat *status) {
-        struct walked_file file = { 0 };
-        int r;
-
-        if (strlen(imagefolder_text_at(walk, imagefolder_dir_at(walk, idx_dir)->path)) + 1 + strlen(name) + 1 >
-            INDEX_PATH_SIZE)
-                return why_set(walk->why, -ENAMETOOLONG, "%s/%s/%s: the path has more than %d bytes", walk->root,
-                               imagefolder_text_at(walk, imagefolder_dir_at(walk, idx_dir)->path), name, PATH_MAX - 1);
-        if (!status)
-                file.flags = INDEX_FILE_UNREACHABLE;
-        else if (!S_ISREG(status->st_mode))
-                file.flags = INDEX_FILE_NOT_REGULAR;
-        else
-                file.length = (uint64_t)status->st_size;
-
-        r = imagefolder_add_text(walk, name, &file.name);
-        if (r >= 0)
-                r = growing_append(&walk->files, &file, sizeof(file));
-        if (r < 0)
-                return index_builder_refused(r, walk->root, walk->why);
-        imagefolder_dir_at(walk, idx_dir)->n_files++;
-        return 0;
+        if (strlen(above) + 1 + strlen(name) + 1 > INDEX_PATH_SIZE)
+                return why_set(walked->why, -ENAMETOOLONG, "%s/%s/%s: the path has more than %d bytes", walked->root,
+                               above, name, PATH_MAX - 1);
+        return walked_add_file(&walk->walked, idx_dir, name, status);
 }
 
 /* 0 or an errno. Links are followed as the root says. */
-static int stat_entry(struct walk *walk, size_t idx_dir, DIR *dir, const struct dirent *entry,
+static int stat_entry(const struct walk *walk, uint32_t idx_dir, int dir_fd, const struct dirent *entry,
                       struct stat *ret_status) {
         char path[PATH_MAX];
-        int n, r;
+        int r;
 
         if (entry->d_type == DT_REG)
-                return fstatat(dirfd(dir), entry->d_name, ret_status, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
-        n = snprintf(path, sizeof(path), "%s/%s", imagefolder_text_at(walk, imagefolder_dir_at(walk, idx_dir)->path),
-                     entry->d_name);
-        if (n < 0 || (size_t)n >= sizeof(path))
-                return -ENAMETOOLONG;
-        r = beneath_stat_entry(walk->root_fd, path, dirfd(dir), entry->d_name, ret_status) < 0 ? -errno : 0;
+                return fstatat(dir_fd, entry->d_name, ret_status, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+        r = walked_path(&walk->walked, idx_dir, entry->d_name, path);
+        if (r < 0)
+                return r;
+        r = beneath_stat_entry(walk->walked.root_fd, path, dir_fd, entry->d_name, ret_status) < 0 ? -errno : 0;
         if (r == -EXDEV && !has_image_extension(entry->d_name)) /* a folder of samples, which would be left out? */
-                return why_errno(walk->why, r, "%s/%s", walk->root, path);
+                return why_errno(walk->walked.why, r, "%s/%s", walk->walked.root, path);
         return r;
 }
 
-static int imagefolder_add_entry(struct walk *walk, size_t idx_dir, DIR *dir, const struct dirent *entry) {
+static int imagefolder_add_dir(struct walk *walk, uint32_t idx_dir, const char *name) {
+        char path[PATH_MAX];
+        int r = walked_path(&walk->walked, idx_dir, name, path);
+
+        return r < 0 ? r : walked_add_dir(&walk->walked, idx_dir, path);
+}
+
+static int imagefolder_take(void *userdata, uint32_t idx_dir, int dir_fd, const struct dirent *entry) {
         bool maybe_dir = entry->d_type == DT_UNKNOWN || entry->d_type == DT_LNK;
         bool is_image = has_image_extension(entry->d_name);
+        struct walk *walk = userdata;
         struct stat status;
         int r;
 
+        if (idx_dir == 0)
+                return take_class(walk, dir_fd, entry);
         if (entry->d_type == DT_DIR)
-                return imagefolder_add_dir(walk, (uint32_t)idx_dir, entry->d_name);
+                return imagefolder_add_dir(walk, idx_dir, entry->d_name);
         if (!maybe_dir && !is_image)
                 return 0;
 
-        r = stat_entry(walk, idx_dir, dir, entry, &status);
+        r = stat_entry(walk, idx_dir, dir_fd, entry, &status);
         if (r == -EXDEV && !is_image)
                 return r;
         if (r == 0 && S_ISDIR(status.st_mode))
-                return imagefolder_add_dir(walk, (uint32_t)idx_dir, entry->d_name);
+                return imagefolder_add_dir(walk, idx_dir, entry->d_name);
         if (is_image && is_apple_double(entry->d_name)) {
                 indexing_count_hidden();
                 return 0;
@@ -361,94 +170,47 @@ static int imagefolder_add_entry(struct walk *walk, size_t idx_dir, DIR *dir, co
         return is_image ? imagefolder_add_file(walk, idx_dir, entry->d_name, r == 0 ? &status : NULL) : 0;
 }
 
-static int imagefolder_read_dir(struct walk *walk, size_t idx) {
-        _cleanup_(dir_closep) DIR *dir = NULL;
-        char path[PATH_MAX];
-        struct stat status;
-        int r;
-
-        strcpy(path,
-               imagefolder_text_at(
-                       walk, imagefolder_dir_at(walk, idx)->path)); /* a copy: the text moves when others are added */
-        r = open_dir(walk, path, &status, &dir);
-        if (r < 0)
-                return r;
-        imagefolder_dir_at(walk, idx)->status = status;
-        imagefolder_dir_at(walk, idx)->idx_file = imagefolder_n_files(walk);
-        r = imagefolder_check_loop(walk, idx);
-        if (r < 0)
-                return r;
-
-        for (;;) {
-                const struct dirent *entry;
-
-                r = imagefolder_next_entry(walk, dir, path, &entry);
-                if (r < 0 || !entry)
-                        return r;
-                r = imagefolder_add_entry(walk, idx, dir, entry);
-                if (r < 0)
-                        return r;
-        }
-}
-
 /* ---- a class: sort and hand over ----------------------------------------------------------------------------- */
 
-static int compare_dirs(const void *a, const void *b, void *texts) {
-        return name_compare((const char *)texts + ((const struct walked_dir *)a)->path,
-                            (const char *)texts + ((const struct walked_dir *)b)->path);
-}
-
 static int imagefolder_give_dir(struct walk *walk, const struct walked_dir *dir, int32_t label) {
+        struct walked *walked = &walk->walked;
         uint32_t idx_dir;
         int r;
 
-        r = index_builder_add_dir(walk->builder, imagefolder_text_at(walk, dir->path), &dir->status, &idx_dir);
-        if (r < 0)
-                return r;
-        r = sort_files(walk, dir->idx_file, dir->n_files);
-        if (r < 0)
-                return r;
-        for (uint64_t i = 0; i < dir->n_files; i++) {
-                const struct walked_file *file = imagefolder_file_at(walk, dir->idx_file + i);
+        r = index_builder_add_dir(walk->builder, walked_text(walked, dir->path), &dir->status, &idx_dir);
+        if (r >= 0)
+                r = walked_sort_files(walked, dir->idx_file, dir->n_files);
+        for (uint64_t i = 0; i < dir->n_files && r >= 0; i++) {
+                const struct walked_file *file = walked_file(walked, dir->idx_file + i);
                 struct index_row row = { .length = file->length };
 
-                r = index_builder_add_file(walk->builder, idx_dir, imagefolder_text_at(walk, file->name), file->flags,
+                r = index_builder_add_file(walk->builder, idx_dir, walked_text(walked, file->name), file->flags,
                                            &row.file);
                 if (r >= 0)
                         r = index_builder_add_sample(walk->builder, &row, label);
-                if (r < 0)
-                        return r;
         }
-        walk->n_files += dir->n_files;
-        return 0;
+        walked->n_before += dir->n_files;
+        return r;
 }
 
-/* Reads one class, breadth first: the list of directories is its own queue. Returns the number of samples, or an
- * errno. */
+/* Returns the number of samples, or an errno. */
 static int64_t walk_class(struct walk *walk, const char *name, int32_t label) {
-        uint64_t n_before = walk->n_files;
+        struct walked *walked = &walk->walked;
+        uint64_t n_before = walked->n_before;
         int r;
 
-        growing_clear(&walk->texts);
-        growing_clear(&walk->dirs);
-        growing_clear(&walk->files);
-        r = imagefolder_add_dir(walk, NO_PARENT, name);
-        for (size_t i = 0; r >= 0 && i < n_dirs(walk); i++)
-                r = imagefolder_read_dir(walk, i);
+        r = walked_forget(walked);
+        if (r == 0)
+                r = walked_add_dir(walked, 0, name);
+        if (r == 0)
+                r = walked_read(walked, 1);
         if (r < 0)
                 return r;
-
-        r = indexing_sort(imagefolder_dir_at(walk, 0), n_dirs(walk), sizeof(struct walked_dir), compare_dirs,
-                          walk->texts.bytes);
-        if (r < 0)
-                return index_builder_refused(r, walk->root, walk->why);
-        for (size_t i = 0; i < n_dirs(walk); i++) {
-                r = imagefolder_give_dir(walk, imagefolder_dir_at(walk, i), label);
-                if (r < 0)
-                        return index_builder_refused(r, walk->root, walk->why);
-        }
-        growing_clear(&walk->files);
-        return (int64_t)(walk->n_files - n_before);
+        r = walked_sort_dirs(walked, 1);
+        for (size_t i = 1; i < walked_n_dirs(walked) && r >= 0; i++)
+                r = imagefolder_give_dir(walk, walked_dir(walked, i), label);
+        growing_clear(&walked->files);
+        return r < 0 ? index_builder_refused(r, walked->root, walked->why) : (int64_t)(walked->n_before - n_before);
 }
 
 /* ---- the whole folder ---------------------------------------------------------------------------------------- */
@@ -475,7 +237,7 @@ static int walk_classes(struct walk *walk, const struct growing *texts, const st
 
                 r = index_builder_add_class(walk->builder, name);
                 if (r < 0)
-                        return index_builder_refused(r, walk->root, walk->why);
+                        return index_builder_refused(r, walk->walked.root, walk->walked.why);
                 n_samples = walk_class(walk, name, (int32_t)i);
                 if (n_samples < 0)
                         return (int)n_samples;
@@ -483,32 +245,35 @@ static int walk_classes(struct walk *walk, const struct growing *texts, const st
                         imagefolder_note_empty(empty, sizeof(empty), name);
         }
         if (empty[0])
-                return why_set(walk->why, -ENOENT,
+                return why_set(walk->walked.why, -ENOENT,
                                "%s: no valid file for the classes %s; a file is valid if its name "
                                "ends in " EXTENSIONS_TEXT,
-                               walk->root, empty);
+                               walk->walked.root, empty);
         return 0;
 }
 
 static int imagefolder_build(int root_fd, const struct files *files, const struct format_options *options,
                              const struct index_watch *watch, struct index_builder **ret_builder, struct why *why) {
-        _cleanup_(imagefolder_walk_fini) struct walk walk = {
-                .root_fd = root_fd, .root = files->root, .watch = watch, .why = why
-        };
+        _cleanup_(imagefolder_walk_fini) struct walk walk = { .walked = { .root_fd = root_fd,
+                                                                          .root = files->root,
+                                                                          .watch = watch,
+                                                                          .why = why,
+                                                                          .take = imagefolder_take } };
         struct growing texts, classes;
         int r;
 
         (void)options;
+        walk.walked.userdata = &walk;
         r = index_builder_new(format_imagefolder.name, 1, &walk.builder);
         if (r < 0)
-                return index_builder_refused(r, walk.root, walk.why);
+                return index_builder_refused(r, files->root, why);
         r = imagefolder_list_classes(&walk);
         if (r < 0)
                 return r;
 
-        texts = walk.texts; /* the list of classes must outlive the arena, which each class clears */
-        classes = walk.files;
-        walk.texts = walk.files = (struct growing){ 0 };
+        texts = walk.walked.texts; /* the list of classes must outlive the arena, which each class clears */
+        classes = walk.walked.files;
+        walk.walked.texts = walk.walked.files = (struct growing){ 0 };
         r = walk_classes(&walk, &texts, &classes);
         growing_fini(&texts);
         growing_fini(&classes);
@@ -516,7 +281,7 @@ static int imagefolder_build(int root_fd, const struct files *files, const struc
                 return r;
 
         if (watch && watch->progress)
-                watch->progress(watch->userdata, walk.n_files);
+                watch->progress(watch->userdata, walk.walked.n_before);
         *ret_builder = TAKE_PTR(walk.builder);
         return 0;
 }

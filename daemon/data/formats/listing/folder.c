@@ -14,70 +14,34 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "daemon/data/files/walked.h"
 #include "daemon/data/formats/listing/csv/csv_cell.h"
 #include "daemon/data/formats/listing/listing_table.h"
 #include "daemon/data/formats/listing/pattern.h"
-#include "daemon/data/formats/name_order.h"
-#include "daemon/data/index/index_stamp.h"
 #include "daemon/data/index/indexing.h"
-#include "daemon/data/index/indexing_sort.h"
 #include "daemon/data/looks_like.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text.h"
-
-#define NO_PARENT       UINT32_MAX
-#define LOOK_UP_ENTRIES 4096u /* directory entries between two words about progress */
-
-struct folder_dir {
-        uint64_t path; /* offset into folder.texts: relative to the root */
-        uint32_t parent;
-        uint32_t depth;     /* slashes that a file in it has in its path */
-        uint32_t idx_dir;   /* in the index */
-        struct stat status; /* from before it was read */
-};
-
-struct folder_file {
-        uint64_t path; /* offset into folder.texts */
-        uint64_t length;
-        uint32_t dir;
-        uint32_t flags; /* INDEX_FILE_... */
-};
 
 struct folder {
         struct record_table table;
         struct pattern pattern;
         struct table_column *columns[PATTERN_PARTS_MAX]; /* NULL: a part without a name */
         struct table_samples samples;
-        struct growing texts, dirs, files;
-        int64_t settled_ns;
-        uint64_t n_entries;
-        uint64_t passed; /* offset into texts of a file that does not fit, plus 1; 0: there is none */
+        struct walked walked;  /* a file's name is its path */
+        char passed[PATH_MAX]; /* a file that does not fit; "": there is none */
 };
 
 static void folder_free(struct folder **folder) {
         if (!*folder)
                 return;
         table_fini(&(*folder)->table);
-        growing_fini(&(*folder)->texts);
-        growing_fini(&(*folder)->dirs);
-        growing_fini(&(*folder)->files);
+        walked_fini(&(*folder)->walked);
         free(*folder);
 }
 
-static const char *folder_text_at(const struct folder *folder, uint64_t offset) {
-        return (const char *)folder->texts.bytes + offset;
-}
-
-static struct folder_dir *folder_dir_at(const struct folder *folder, size_t idx) {
-        return (struct folder_dir *)(void *)folder->dirs.bytes + idx;
-}
-
-static struct folder_file *folder_file_at(const struct folder *folder, size_t idx) {
-        return (struct folder_file *)(void *)folder->files.bytes + idx;
-}
-
-static size_t folder_n_files(const struct folder *folder) {
-        return folder->files.n_bytes / sizeof(struct folder_file);
+static const char *folder_path(const struct folder *folder, size_t idx) {
+        return walked_text(&folder->walked, walked_file(&folder->walked, idx)->name);
 }
 
 static const char *folder_root_of(const struct folder *folder) {
@@ -90,27 +54,10 @@ static struct why *why_of(const struct folder *folder) {
 
 /* ---- walking --------------------------------------------------------------------------------------------------- */
 
-static int folder_add_text(struct folder *folder, const char *path, uint64_t *ret_at) {
-        *ret_at = folder->texts.n_bytes;
-        return growing_append(&folder->texts, path, strlen(path) + 1);
-}
-
-static int folder_add_dir(struct folder *folder, uint32_t parent, const char *path) {
-        struct folder_dir dir = { .parent = parent };
-        int r = folder->dirs.n_bytes / sizeof(dir) < INDEX_DIRS_MAX ? folder_add_text(folder, path, &dir.path) : -E2BIG;
-
-        if (parent != NO_PARENT)
-                dir.depth = folder_dir_at(folder, parent)->depth + 1;
-        if (r == 0)
-                r = growing_append(&folder->dirs, &dir, sizeof(dir));
-        return r < 0 ? index_builder_refused(r, folder->table.listing.files->root, folder->table.listing.why) : 0;
-}
-
 /* Without a status, `error` says why. */
 static int folder_add_file(struct folder *folder, uint32_t dir, const char *path, const struct stat *status,
                            int error) {
         struct pattern_found found[PATTERN_PARTS_MAX];
-        struct folder_file file = { .dir = dir };
         int r = pattern_match(&folder->pattern, path, found);
 
         if (r < 0)
@@ -118,147 +65,70 @@ static int folder_add_file(struct folder *folder, uint32_t dir, const char *path
                                folder_root_of(folder), path);
         if (r == 0 && error == -EXDEV) /* it may be a folder of samples, which would be left out */
                 return why_errno(why_of(folder), error, "%s/%s", folder_root_of(folder), path);
-        if (r == 0 && folder->passed > 0)
-                return 0;
-        if (!status)
-                file.flags = INDEX_FILE_UNREACHABLE;
-        else
-                file.length = (uint64_t)status->st_size;
-        if (folder_add_text(folder, path, &file.path) < 0)
-                return index_builder_refused(-ENOMEM, folder->table.listing.files->root, folder->table.listing.why);
-        if (r == 0)
-                folder->passed = file.path + 1;
-        else if (growing_append(&folder->files, &file, sizeof(file)) < 0)
-                return index_builder_refused(-ENOMEM, folder->table.listing.files->root, folder->table.listing.why);
+        if (r > 0)
+                return walked_add_file(&folder->walked, dir, path, status);
+        if (!folder->passed[0])
+                strcpy(folder->passed, path);
         return 0;
 }
 
 static int folder_add_entry(struct folder *folder, uint32_t idx_dir, int fd, const struct dirent *entry) {
-        const struct folder_dir *dir = folder_dir_at(folder, idx_dir);
         bool may_be_dir = entry->d_type == DT_DIR || entry->d_type == DT_LNK || entry->d_type == DT_UNKNOWN;
-        const char *above = folder_text_at(folder, dir->path);
         char path[PATH_MAX];
         struct stat status;
         bool is_there;
-        int error, n = snprintf(path, sizeof(path), "%s%s%s", above, above[0] ? "/" : "", entry->d_name);
+        int error = walked_path(&folder->walked, idx_dir, entry->d_name, path);
 
-        if (n < 0 || (size_t)n >= sizeof(path))
-                return why_set(why_of(folder), -ENAMETOOLONG, "%s/%s...: the path has more than %d bytes",
-                               folder_root_of(folder), path, PATH_MAX - 1);
+        if (error < 0)
+                return error;
         if (!may_be_dir && entry->d_type != DT_REG)
                 return 0;
         is_there = beneath_stat_entry(folder->table.listing.root_fd, path, fd, entry->d_name, &status) == 0;
         error = is_there ? 0 : -errno;
         if (is_there && S_ISDIR(status.st_mode)) {
-                bool is_too_deep = dir->depth >= folder->pattern.n_slashes && !folder->pattern.has_slashes;
+                bool is_too_deep = walked_dir(&folder->walked, idx_dir)->depth >= folder->pattern.n_slashes &&
+                                   !folder->pattern.has_slashes;
 
-                return is_too_deep ? 0 : folder_add_dir(folder, idx_dir, path);
+                return is_too_deep ? 0 : walked_add_dir(&folder->walked, idx_dir, path);
         }
         if (is_there && !S_ISREG(status.st_mode))
                 return 0;
         return folder_add_file(folder, idx_dir, path, is_there ? &status : NULL, error);
 }
 
-/* Is this directory also one of its own parents? Then a link leads back to it, and following it would never end. */
-static int folder_check_loop(const struct folder *folder, uint32_t idx) {
-        const struct folder_dir *dir = folder_dir_at(folder, idx);
-
-        for (uint32_t above = dir->parent; above != NO_PARENT; above = folder_dir_at(folder, above)->parent)
-                if (folder_dir_at(folder, above)->status.st_dev == dir->status.st_dev &&
-                    folder_dir_at(folder, above)->status.st_ino == dir->status.st_ino)
-                        return why_set(why_of(folder), -ELOOP,
-                                       "%s/%s: this link leads back to a folder that contains it; remove the link",
-                                       folder_root_of(folder), folder_text_at(folder, dir->path));
-        return 0;
-}
-
-static int folder_look_up(struct folder *folder) {
-        const struct index_watch *watch = folder->table.listing.watch;
-
-        if (indexing_is_over())
-                return why_set(why_of(folder), -ECANCELED, "%s: indexing was cancelled", folder_root_of(folder));
-        if (folder->n_entries++ % LOOK_UP_ENTRIES != 0 || !watch)
-                return 0;
-        if (watch->progress)
-                watch->progress(watch->userdata, folder_n_files(folder));
-        if (watch->part) /* how many there are in all is known at the end */
-                watch->part(watch->userdata, folder_n_files(folder), 0, "files");
-        return 0;
-}
-
 /* A hidden file that fits the pattern is counted; hidden folders are not entered. */
 static int folder_pass_over(const struct folder *folder, uint32_t idx_dir, const struct dirent *entry) {
-        const char *above = folder_text_at(folder, folder_dir_at(folder, idx_dir)->path);
         struct pattern_found found[PATTERN_PARTS_MAX];
         char path[PATH_MAX];
-        int n = snprintf(path, sizeof(path), "%s%s%s", above, above[0] ? "/" : "", entry->d_name);
 
-        if ((entry->d_type == DT_REG || entry->d_type == DT_LNK) && n > 0 && (size_t)n < sizeof(path) &&
+        if ((entry->d_type == DT_REG || entry->d_type == DT_LNK) &&
+            walked_path(&folder->walked, idx_dir, entry->d_name, path) == 0 &&
             pattern_match(&folder->pattern, path, found) > 0)
                 indexing_count_hidden();
         return 0;
 }
 
-static int read_entries(struct folder *folder, uint32_t idx, DIR *dir) {
-        for (;;) {
-                const struct dirent *entry;
-                int r = folder_look_up(folder);
+static int folder_take(void *userdata, uint32_t idx_dir, int dir_fd, const struct dirent *entry) {
+        struct folder *folder = userdata;
 
-                if (r < 0)
-                        return r;
-                errno = 0;
-                entry = readdir(dir);
-                if (!entry)
-                        return errno == 0 ? 0
-                                          : why_errno(why_of(folder), -errno,
-                                                      "%s/%s: the folder cannot be read to its end",
-                                                      folder_root_of(folder),
-                                                      folder_text_at(folder, folder_dir_at(folder, idx)->path));
-                r = entry->d_name[0] == '.' ? folder_pass_over(folder, idx, entry)
-                                            : folder_add_entry(folder, idx, dirfd(dir), entry);
-                if (r < 0)
-                        return r;
-        }
-}
-
-static int folder_read_dir(struct folder *folder, uint32_t idx) {
-        const char *path = folder_text_at(folder, folder_dir_at(folder, idx)->path);
-        int fd = beneath_open(folder->table.listing.root_fd, path[0] ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        int r = fd < 0 ? -errno : index_settle(fd, &folder->settled_ns, &folder_dir_at(folder, idx)->status);
-        DIR *dir = r == 0 ? fdopendir(fd) : NULL;
-
-        if (r == 0 && !dir)
-                r = -errno;
-        if (r < 0) {
-                closep(&fd);
-                return why_errno(why_of(folder), r, "%s/%s: the folder cannot be read", folder_root_of(folder), path);
-        }
-        r = folder_check_loop(folder, idx);
-        if (r == 0)
-                r = read_entries(folder, idx, dir);
-        closedir(dir);
-        return r;
-}
-
-static int folder_compare_files(const void *a, const void *b, void *texts) {
-        return name_compare((const char *)texts + ((const struct folder_file *)a)->path,
-                            (const char *)texts + ((const struct folder_file *)b)->path);
+        return entry->d_name[0] == '.' ? folder_pass_over(folder, idx_dir, entry)
+                                       : folder_add_entry(folder, idx_dir, dir_fd, entry);
 }
 
 static int folder_walk(struct folder *folder) {
-        int r = folder_add_dir(folder, NO_PARENT, "");
+        struct walked *walked = &folder->walked;
+        int r = walked_read_root(walked);
 
-        for (uint32_t i = 0; r == 0 && i < folder->dirs.n_bytes / sizeof(struct folder_dir); i++)
-                r = folder_read_dir(folder, i);
+        if (r == 0)
+                r = walked_read(walked, 1);
         if (r < 0)
                 return r;
-        if (folder_n_files(folder) == 0)
+        if (walked_n_files(walked) == 0)
                 return why_set(why_of(folder), -ENOENT, "%s: no file in it fits the pattern%s%s",
-                               folder_root_of(folder), folder->passed ? "; there is, for example, " : "",
-                               folder->passed ? folder_text_at(folder, folder->passed - 1) : "");
-        r = indexing_sort(folder_file_at(folder, 0), folder_n_files(folder), sizeof(struct folder_file),
-                          folder_compare_files, folder->texts.bytes);
-        return r < 0 ? index_builder_refused(r, folder->table.listing.files->root, folder->table.listing.why) : 0;
+                               folder_root_of(folder), folder->passed[0] ? "; there is, for example, " : "",
+                               folder->passed);
+        r = walked_sort_files(walked, 0, walked_n_files(walked));
+        return r < 0 ? index_builder_refused(r, folder_root_of(folder), why_of(folder)) : 0;
 }
 
 /* ---- columns --------------------------------------------------------------------------------------------------- */
@@ -279,12 +149,12 @@ static int add_columns(struct folder *folder) {
 
 static int folder_take_file(struct folder *folder, size_t idx) {
         struct pattern_found found[PATTERN_PARTS_MAX];
-        const char *path = folder_text_at(folder, folder_file_at(folder, idx)->path);
+        const char *path = folder_path(folder, idx);
         struct why detail;
         int r;
 
         if (columns_begin_row(&folder->table.columns, 0) < 0)
-                return index_builder_refused(-ENOMEM, folder->table.listing.files->root, folder->table.listing.why);
+                return index_builder_refused(-ENOMEM, folder_root_of(folder), why_of(folder));
         folder->table.listing.n_samples++;
         r = pattern_match(&folder->pattern, path, found) > 0 ? 0 : -EINVAL; /* it did before */
         for (size_t i = 0; i < folder->pattern.n && r == 0; i++)
@@ -301,30 +171,30 @@ static int give_dirs(void *userdata, struct index_builder *builder) {
         struct folder *folder = userdata;
         int r = 0;
 
-        for (size_t i = 0; i < folder->dirs.n_bytes / sizeof(struct folder_dir) && r == 0; i++) {
-                struct folder_dir *dir = folder_dir_at(folder, i);
+        for (size_t i = 0; i < walked_n_dirs(&folder->walked) && r == 0; i++) {
+                struct walked_dir *dir = walked_dir(&folder->walked, i);
 
-                r = index_builder_add_dir(builder, folder_text_at(folder, dir->path), &dir->status, &dir->idx_dir);
+                r = index_builder_add_dir(builder, walked_text(&folder->walked, dir->path), &dir->status,
+                                          &dir->idx_dir);
         }
         return r;
 }
 
 static int folder_give_file(void *userdata, uint64_t row, struct index_builder *builder, struct index_row *ret_row) {
         const struct folder *folder = userdata;
-        const struct folder_file *file = folder_file_at(folder, row);
-        const char *path = folder_text_at(folder, file->path);
+        const struct walked_file *file = walked_file(&folder->walked, row);
 
         *ret_row = (struct index_row){ .length = file->length };
-        return index_builder_add_file(builder, folder_dir_at(folder, file->dir)->idx_dir, text_after_slash(path),
-                                      file->flags, &ret_row->file);
+        return index_builder_add_file(builder, walked_dir(&folder->walked, file->dir)->idx_dir,
+                                      text_after_slash(folder_path(folder, row)), file->flags, &ret_row->file);
 }
 
 /* What all of them are, by their names. */
 static enum field_kind kind_of_files(const struct folder *folder) {
-        enum field_kind kind = kind_of_file(folder_text_at(folder, folder_file_at(folder, 0)->path));
+        enum field_kind kind = kind_of_file(folder_path(folder, 0));
 
-        for (size_t i = 1; i < folder_n_files(folder); i++)
-                if (kind_of_file(folder_text_at(folder, folder_file_at(folder, i)->path)) != kind)
+        for (size_t i = 1; i < walked_n_files(&folder->walked); i++)
+                if (kind_of_file(folder_path(folder, i)) != kind)
                         return FIELD_BYTES;
         return kind;
 }
@@ -362,12 +232,18 @@ static int folder_build(int root_fd, const struct files *files, const struct for
                 .root_fd = root_fd, .files = files, .watch = watch, .why = why, .format = "folder"
         };
         folder->table.syntax = COLUMNS_CSV;
+        folder->walked = (struct walked){ .root_fd = root_fd,
+                                          .root = files->root,
+                                          .watch = watch,
+                                          .why = why,
+                                          .take = folder_take,
+                                          .userdata = folder };
         r = folder_read_options(folder, options);
         if (r == 0)
                 r = folder_walk(folder);
         if (r == 0)
                 r = add_columns(folder);
-        for (size_t i = 0; r == 0 && i < folder_n_files(folder); i++)
+        for (size_t i = 0; r == 0 && i < walked_n_files(&folder->walked); i++)
                 r = folder_take_file(folder, i);
         if (r < 0)
                 return r;
