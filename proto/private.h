@@ -6,10 +6,10 @@
  *         private-P-N.sock   the socket            private-P-N.sock.lock   locked while the daemon lives
  *         private-P-N.log    what the daemon says  private-P-N.start       locked while a process starts it
  *
- * P is the protocol's version: a library never meets a daemon that speaks another one. N tells apart who would not see
- * the same files, or not reach the same socket, although both see this folder: other mount namespaces (containers),
- * other roots, other machines; and jobs of a batch system and services (proto/job_group.h), because a daemon dies with
- * the one in which it was started, and uses its memory and CPUs. */
+ * P is the protocol's version: a library never meets a daemon that speaks another one. N is different for processes
+ * that see this folder but not the same files, or cannot reach the same socket: other mount namespaces (containers),
+ * other roots, other machines. It also differs between jobs of a batch system and services (proto/job_group.h), because
+ * a daemon dies with the job in which it was started, and uses its memory and CPUs. */
 #pragma once
 
 #include <stdbool.h>

@@ -2,8 +2,8 @@
  *
  * It is a row of cells of 64 bytes on a stream socket. Most are events: one piece of somebody's time. A name is a cell
  * that is followed by its text. Numbers are as on this machine: a trace never leaves it in this form. Times are
- * CLOCK_MONOTONIC in ns. What comes from a rank (taken, held, wait) is a claim of its client: the daemon has only made
- * it possible. */
+ * CLOCK_MONOTONIC in ns. What comes from a rank (taken, held, wait) is a claim of its client: the daemon has only
+ * clamped it to what is possible. */
 #pragma once
 
 #include <stdint.h>

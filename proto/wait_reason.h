@@ -1,8 +1,8 @@
 /* proto/wait_reason.h: why a rank gets no batch: one reason, since when, and a detail.
  *
  * The daemon's planner finds it (pipeline/planner/waits.h), the shared page carries it to the client (proto/ring.h),
- * and replies to dlctl. Whoever shows it to a person makes the sentence, with the one function here. Nobody reads
- * sentences back. */
+ * and replies carry it to dlctl. Only where a person is shown the reason it becomes a sentence, by the one function
+ * here: no code parses such a sentence. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,13 +11,13 @@
 #include "proto/base/symbol.h"
 #include "proto/limits.h"
 
-/* Where several are true the last one of this list counts. */
+/* If several are true, the one that stands last in this list counts. */
 enum dlp_wait_reason {
         DLP_WAIT_NOTHING,
         DLP_WAIT_SLOT,    /* all slots are filled, being filled, or the client's. For the planner alone, as the next: */
         DLP_WAIT_ORDER,   /* the epoch's order is not known that far yet (struct dlp_progress tells of it) */
         DLP_WAIT_SAMPLES, /* of a stream: its next batch has not arrived. detail: what the stream waits for */
-        DLP_WAIT_MEMORY,  /* the order of a stream has none to grow. detail: how much */
+        DLP_WAIT_MEMORY,  /* there is no memory for the order of a stream to grow. detail: how much it needs */
         DLP_WAIT_ENDING,  /* it is not said how a process of the trainer's ended. detail: its function; from here on */
         DLP_WAIT_FUNCTION, /* a process of the trainer's does not come back from a sample */
         DLP_WAIT_PROCESS,  /* no process of the trainer's is there */

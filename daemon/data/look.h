@@ -4,7 +4,8 @@
  * longer mounted. So this looks at the folder, at some other files and at the sample. It reads from the disk and not
  * from the page cache where possible: cached data can be read even when the server is gone.
  *
- * All functions block as the file system does, on a dead mount for ever: call them only on threads that may hang. */
+ * All functions block as long as the file system does, on a dead mount for ever: call them only on threads that may
+ * hang. */
 #pragma once
 
 #include <stdbool.h>
@@ -27,7 +28,7 @@ enum read_error read_error_kind(int error);
  * is not caused by an outage. Nor is a file that was written to (-EREMCHG), once it is known that its bytes differ. */
 enum read_error dataset_read_error_kind(const struct dataset *dataset, uint64_t sample, int error);
 
-/* Number of other files that a look reads a piece of, spread over the dataset. */
+/* How many other files, spread over the dataset, a look reads a piece of. */
 #define LOOK_OTHERS 8u
 
 /* Can the dataset be read? Its folder must be there, and more than half of LOOK_OTHERS samples must be readable.

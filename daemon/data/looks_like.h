@@ -16,11 +16,12 @@ enum field_kind kind_of_file(const char *name);
 /* How a file of this name holds it: CODING_NPY for "x.npy" and "npy" alone, else CODING_PLAIN. */
 enum field_coding coding_of_file(const char *name);
 
-/* Do they begin like a picture of a kind that the daemon decodes? Looks at the first bytes only. */
+/* Do these bytes begin like a picture that the daemon can decode? Looks at the first bytes only. */
 bool looks_like_picture(const uint8_t *bytes, size_t n_bytes);
 
-/* How many bits, more than 8, has the one channel of a picture that begins like this? PNG, PGM, TIFF, and pixels as MDS
- * and LitData keep Pillow's; 0: it has several channels, or 8 bits, or it is not known. */
+/* How many bits the channel of a picture has that begins like this, if it has one channel of more than 8 bits; 0: it
+ * has several channels, or 8 bits, or it is not known. Knows PNG, PGM, TIFF, and Pillow's pixels as MDS and LitData
+ * keep them. */
 unsigned deep_bits(const uint8_t *bytes, size_t n_bytes);
 
 /* Of a TIFF, where its tags begin; 0: it is none. What is read from there on tells its bits, if they are not among the

@@ -1,9 +1,10 @@
 /* data/refusals.h: columns of a dataset that cannot be served, each with its reason.
  *
  * Nobody may ever ask for such a column, so it is left out and listed, and the dataset opens with the others. A format
- * that knows it before it reads rows adds the column (refusals_add()) and goes on without it. What only a row shows is
- * marked (refusals_mark()) while the error goes upward as always: format_build() adds the column with the error's text,
- * and begins again. Whoever names such a column, in the configuration or in a pipeline, is told the reason. */
+ * that knows it before it reads rows adds the column (refusals_add()) and goes on without it. If only a row shows it,
+ * the format marks the column (refusals_mark()) and returns the error: format_build() then adds the column with the
+ * error's text, and builds again without it. Whoever names such a column, in the configuration or in a pipeline, is
+ * told the reason. */
 #pragma once
 
 #include <stdbool.h>
@@ -43,9 +44,9 @@ bool refusals_are_for(int error);
  * Returns `error`. */
 int refusals_mark(struct refusals *refusals, const char *name, int error);
 
-/* The same where several columns are looked at, one after the other: `why` is what is said of this one. Returns whether
- * the others can be looked at before the error goes upward, so that all that are damaged in one place cost one more
- * pass and not one each. */
+/* The same where several columns are looked at, one after the other; `why` is about this one. Returns whether the
+ * caller should look at the others before it returns the error, so that all columns that are damaged in one place cost
+ * one more pass together. */
 bool refusals_mark_of_several(struct refusals *refusals, const char *name, int error, const struct why *why);
 
 /* After an error: adds the columns that were marked. Returns whether to begin again. */

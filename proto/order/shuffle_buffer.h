@@ -4,9 +4,9 @@
  * begins to give samples when it holds DLP_BUFFER_INITIAL of them (or is full), and at the end gives those that are
  * left. The one that leaves is drawn: element k of the n in the buffer, and the last one takes its place.
  *
- * So the order needs neither the number of samples nor a table of them, and a sample comes at most about `size` places
- * before its own: it is good for what is still being written. It shuffles only nearby samples; a dataset whose samples
- * are all known has better orders.
+ * So the order needs neither the number of samples nor a table of them, and no sample comes earlier than about `size`
+ * places before its own: good for a dataset that is still being written. But it shuffles only nearby samples; if all
+ * samples are known, other orders are better.
  *
  * Draws: dlp_torch_u32() modulo n, one for each sample, which is torch.randint(n, ()) of a generator with that seed.
  * WebDataset draws from Python's random instead, which nobody can repeat: its seed is the time. libc only, no locks;

@@ -3,16 +3,15 @@
  *      NAME(VALUE, KEY=VALUE, KEY=[NAME(VALUE), NAME]) NAME ...
  *      FIELD, KEY=FIELD: NAME(VALUE) NAME; FIELD
  *
- * Here a text is cut into parts, steps and their arguments, once; what a name means and which type a value has is said
- * by the kinds (proto/text/kinds.h), and step_values.h reads them. Whoever comes after that gets values: nobody else
- * looks at characters. Words point into the grammar's own copy of the text, so that a message at any time says its
- * column.
+ * Here a text is cut into parts, steps and their arguments, once. The kinds (proto/text/kinds.h) say what a name means
+ * and which type a value has, and step_values.h reads the values by them. All other code gets values, and never looks
+ * at characters. Words point into the grammar's own copy of the text, so any later message can say the column.
  *
- * What fingers used to Python type is taken: [0.5, 0.4] and (0.5, 0.4) are the value 0.5:0.4, "T." and the other names
- * of torchvision's modules before a class do not count, and a comma may follow a step's parentheses.
+ * What users of Python are used to type is accepted: [0.5, 0.4] and (0.5, 0.4) are the value 0.5:0.4, "T." and the
+ * other names of torchvision's modules before a class do not count, and a comma may follow a step's parentheses.
  *
- * A text with a mistake has steps, too: those before it, and a last one that is not whole. So the first mistake is the
- * one that is reported, whether it is a comma, a name or a value: who reads the values of a step says what it lacks. */
+ * A text with a mistake has the steps before the mistake, and a last one that is not whole, which is refused when its
+ * values are read. So the first mistake is the one that is reported, be it a comma, a name or a value. */
 #pragma once
 
 #include <stdbool.h>
@@ -38,14 +37,14 @@ struct grammar_argument {
 };
 
 struct grammar_step {
-        struct grammar_word name;   /* n = 0: what is there is no name; then it is the last step */
+        struct grammar_word name;   /* n = 0: there is no name where one must be; then it is the last step */
         struct grammar_word inside; /* whatever is between its parentheses, without blanks around it, as it was typed */
         bool has_parentheses;
         uint32_t n_arguments;
         const struct grammar_argument *arguments;
         const char *comma;    /* the ")" that follows a last comma; NULL: there is no such comma */
-        const char *stop;     /* where it is not as expected; NULL: it is whole. Else it is the last step */
-        const char *expected; /* at `stop` */
+        const char *stop;     /* where its mistake is, and then it is the last step; NULL: it is whole */
+        const char *expected; /* what should stand at `stop` */
 };
 
 /* Some steps of a text, one after the other. They belong to the grammar. */
@@ -97,7 +96,7 @@ bool grammar_is(struct grammar_word word, const char *name) DLP_SYMBOL(grammar_i
 /* The first step with this name; steps.n: there is none. */
 uint32_t grammar_find(struct grammar_steps steps, const char *name) DLP_SYMBOL(grammar_find);
 
-/* How much of it is shown in a message, for "%.*s". */
+/* How many characters of the word a message shows, for "%.*s". */
 int grammar_shown(struct grammar_word word) DLP_SYMBOL(grammar_shown);
 
 /* ---- messages -------------------------------------------------------------------------------------------------- */

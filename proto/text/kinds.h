@@ -1,7 +1,7 @@
-/* proto/text/kinds.h: a kind, which is whatever a step of a text can be: it says everything about itself, once.
+/* proto/text/kinds.h: a kind: one of the steps that a text can have. It says everything about itself, in one place.
  *
- * A kind is one file, in the folder of its family, with one struct that begins with a struct kind and goes on with what
- * the family needs of it: its functions. The build lists the kinds of a family, by the line that begins such a struct
+ * A kind is one file, in the folder of its family, with one struct that begins with a struct kind and goes on with the
+ * functions that the family needs. The build lists the kinds of a family, by the line that begins such a struct
  * (Makefile, KINDS): a new file is all that a new kind needs. A short one: daemon/augment/steps/hflip.c.
  *
  * Its arguments are read (step_values.h) in the same way in all families. */

@@ -1,8 +1,8 @@
 /* proto/text/step_values.h: the arguments of a step as typed values, from the text and back to it.
  *
- * Read once, in the same way for all kinds: which argument a value is for, whether it is of the argument's type and
- * within its bounds, what is given twice, what is missing, and what those that are not given are by default. Every
- * refusal has the column, what was found there, what is expected, and what was probably meant. */
+ * They are read in the same way for all kinds: which argument each value is for, whether it has the argument's type and
+ * bounds, which argument is given twice or is missing, and the defaults of those that are left out. Every refusal has
+ * the column, what was found there, what is expected, and what was probably meant. */
 #pragma once
 
 #include <stdbool.h>

@@ -5,7 +5,7 @@
  * reading anything, or the lengths of a field. These are read once, by sampling_load(), and kept in memory for all
  * epochs.
  *
- * Reference-counted: the job, its streams and the orders that are being made hold one each. sampling_load() may be
+ * Reference-counted: an attach, the job and the orders that are being made hold one each. sampling_load() may be
  * called by several threads; everything else is constant after it. */
 #pragma once
 
@@ -67,8 +67,8 @@ uint64_t sampling_unit_max(const struct sampling *sampling, uint32_t batch_size)
 /* The length of a sample in the column of the step pack, which is the last one. After sampling_load(). */
 uint32_t sampling_length(const struct sampling *sampling, uint64_t sample);
 
-/* Can the source provide the columns that the steps ask for, as far as it is known without looking at samples? -EINVAL
- * with the fields that it has. */
+/* Can the source provide the columns that the steps ask for? Checks what is known without looking at samples. -EINVAL
+ * with the fields that the source has. */
 int sampling_check(const struct sampling *sampling, const struct source *source, struct why *why);
 
 /* Reads what is missing from the source, once, and pays for it. Looks at each sample: seconds for 10^8. -ENOMEM with

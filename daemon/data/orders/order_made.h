@@ -26,16 +26,15 @@ struct order_made {
         _Atomic bool has_failed;
         _Atomic bool is_unwanted;
 
-        /* The first n_final positions, of which there will be n_positions in n_units units, are there. Maker's thread.
-         */
+        /* The first n_final positions are made; in the end there are n_positions, in n_units units. Maker's thread. */
         void (*publish)(struct order_made *made, uint64_t n_positions, uint64_t n_units, uint64_t n_final);
 
-        /* Of the step that is under way, every few milliseconds: for people, and others may have their turn. Maker's
-         * thread. */
+        /* How far the step under way is, every few milliseconds: to show it to people, and to let other threads have
+         * their turn. Maker's thread. */
         void (*told)(struct order_made *made, uint64_t n_done, uint64_t n_total);
 };
 
-/* Bytes that the making takes at most, and so must be reserved. UINT64_MAX: too many to be told. */
+/* Bytes that the making takes at most, and so must be reserved. UINT64_MAX: more than can be computed. */
 uint64_t order_made_bytes(struct sampling *sampling, const struct dlp_sampler_terms *base, uint32_t batch_size);
 
 /* Prepares; takes a reference. */

@@ -10,7 +10,7 @@
  * threads work at once, in turn between users, and the background thread serves the user who has had the least of it.
  *
  * Tables are reference-counted. The last put frees the memory at once, or a few milliseconds later if the thread is
- * working on the table. The memory is taken through the owner's callbacks, because this module does not know budgets.
+ * working on the table. The memory is reserved by the owner's callbacks, because this module does not know budgets.
  *
  * Threads: all functions may be called from any thread. Lock order: the mutex of the tables is taken last and is not
  * held while a callback runs. */
@@ -80,8 +80,8 @@ struct order_spec {
  * most that making it takes. */
 uint64_t order_table_bytes(const struct order_spec *spec);
 
-/* The nice value of those who make samples. Threads that make orders have a higher one, from their next piece of work
- * on: they give way. Any thread. */
+/* Sets the nice value of the workers. From their next piece of work on, threads that make orders have a higher one, so
+ * that workers go first. Any thread. */
 void order_tables_set_nice(struct order_tables *tables, int nice);
 
 /* Starts the background thread. Returns 0 or an errno. */
@@ -115,7 +115,7 @@ bool order_table_has_failed(struct order_table *table, struct why *ret_why);
  * not be there yet, everything else is. Lives as long as the caller's reference. */
 const struct dlp_order *order_table_made(const struct order_table *table);
 
-/* The length by which the sample at this position was packed: that of the column. Of an order that is packed. */
+/* The length, from the column, with which the sample at this position was packed. Only for an order of packs. */
 uint32_t order_table_length(const struct order_table *table, uint64_t position);
 
 /* Is the order of a stream held up because there is no memory for it? Any thread. */

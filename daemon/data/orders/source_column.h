@@ -11,10 +11,10 @@
 int source_column_find(const struct source *source, const struct dlp_column_wish *wish, uint32_t *ret_field,
                        struct why *why);
 
-/* Is it lengths, and not numbers, that the field gives? */
+/* Does the field give lengths, and not numbers? */
 bool source_column_counts(const struct source *source, uint32_t field, bool is_lengths);
 
-/* That of one sample; what uint32_t cannot hold is its largest number. */
+/* The length of one sample, at most UINT32_MAX. */
 uint32_t source_column_length(const struct source *source, uint32_t field, uint64_t sample);
 
 /* Bytes of memory that the column takes. Looks at each sample if a sample has a list. -ECANCELED: nobody wants it any

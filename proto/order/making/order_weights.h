@@ -1,9 +1,8 @@
 /* order/making/order_weights.h: samples drawn with replacement, each as often as its weight says.
  *
  * Up to 2^24 weights it is torch.multinomial() on float64, bit for bit: sums from the left to the right, divided by
- * their total, and the first one that is at least the draw. torch refuses more. There the sums are of blocks, which are
- * added up in eight lanes: so the first draw does not wait for one addition after the other, and the result is as
- * defined as the other one. A weight of 0 is never drawn there.
+ * their total, and the first one that is at least the draw. torch refuses more weights than that. For these we add up
+ * blocks in eight lanes, which is faster, and defined as exactly. There a weight of 0 is never drawn.
  *
  * Only the sums at the ends of blocks are kept, with a table that leads from a draw to its block: a third of a byte a
  * sample. Within the block the weights are added up again, in the same sequence. */
