@@ -335,7 +335,7 @@ def _(box):
         attempt(lambda array: exit(3), "SystemExit: 3")
         def no(pipeline, *words):
             refused(dlclient.OptionError, lambda: load(pipeline, {"f": print}), *words)
-        no("center_crop(8) python(f, batch=true) hflip", "column 38", "only mixup, cutmix and mix may follow")
+        no("center_crop(8) python(f, batch=true) hflip", "column 38", "only what mixes the batch")
         no("center_crop(8) python(f, batch=true) pad", "its part is stacked")
         no("center_crop(8) python(f, batch=yes)", "true or false")
     """, seconds=240)

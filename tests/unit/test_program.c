@@ -657,7 +657,7 @@ START_TEST(a_function_may_get_whole_batches_and_then_only_mixing_follows) {
                 { "center_crop(8) python(f, batch=true, batch=true)",
                   { "column 44", "batch of python is given twice" } },
                 { "center_crop(8) python(f, batch=true) hflip",
-                  { "column 38", "only mixup, cutmix and mix may follow" } },
+                  { "column 38", "only what mixes the batch" } },
                 { "center_crop(8) python(f, batch=true) pad", { "its part is stacked: leave pad out", "as a list" } },
                 { "image: python(f, batch=true, shape=4) ragged", { "its part is stacked: leave ragged out" } },
                 { "python(f, batch=true)", { "has samples of several shapes", "label=int64[]" } },

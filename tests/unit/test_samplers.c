@@ -954,7 +954,7 @@ static void write_step(char *text, size_t size, const struct kind *kind) {
         size_t n = (size_t)snprintf(text, size, "%s", kind->name);
         const char *before = "(";
 
-        for (uint32_t i = 0; kind->arguments[i].type != ARGUMENT_END; i++) {
+        for (uint32_t i = 0; i < kind_n_arguments(kind); i++) {
                 const struct argument *argument = &kind->arguments[i];
                 bool is_all = argument->type == ARGUMENT_NUMBERS || argument->type == ARGUMENT_WEIGHTS;
 

@@ -38,7 +38,7 @@ int bind_after(struct program *program, uint32_t begin, const struct python_call
                         steps.grammar, python->after.at[0].name.at, why,
                         "steps are done sample by sample, and python(%s, batch=true) gets "
                         "the batch when all its samples are done: write them before it, or let the function do "
-                        "that, too; only mixup, cutmix and mix may follow it",
+                        "that, too; only what mixes the batch, such as mixup, may follow it",
                         python->function);
         for (uint32_t i = begin; i < program->n_fields; i++) {
                 uint32_t n_channels = channels_of(program, i);
