@@ -34,10 +34,12 @@ import collections
 import compileall
 import contextlib
 import copy
+import fcntl
 import os
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -62,6 +64,7 @@ COUNT_LINE = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped\s*$")
 CASE_SKIPPED = re.compile(r"^skipped\s+(.*)$", re.M)
 TELLING = re.compile(r"\b(fail|failed|FAILED|error|Error|ERROR|bad|BAD|left|SUMMARY)\b|[a-z]Error\b|:[EF]:")
 TELLING_LINES = 12
+GET_FLAGS, SET_FLAGS, TOP_FOLDER = 0x80086601, 0x40086602, 0x20000  # as chattr +T
 UNSTEADY_MAX = 3
 MORE_MAX = 4
 LOOK_SECONDS = 1  # at idle CPUs
@@ -188,6 +191,16 @@ def default_signals():
         signal.signal(number, signal.SIG_DFL)
 
 
+def spread(folder):
+    """Folders in this one are to lie far from each other: when ext4 makes a file, it passes one by one over the inodes of its
+    neighbourhood that were deleted in the last minutes, which took a seventh of the CPU time of all tests."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    with contextlib.suppress(OSError):  # of other file systems
+        flags, = struct.unpack("i", fcntl.ioctl(descriptor, GET_FLAGS, bytes(4)))
+        fcntl.ioctl(descriptor, SET_FLAGS, struct.pack("i", flags | TOP_FOLDER))
+    os.close(descriptor)
+
+
 def run(test):
     if not os.path.exists(os.path.join(ROOT, test.path)):
         test.failed = 1
@@ -196,6 +209,7 @@ def run(test):
     log_path = os.path.join(LOGS, f"{test.variant}-{test.name}.log")
     folder = tempfile.mkdtemp(prefix="dlp-check-")
     os.chmod(folder, 0o755)  # daemons that tests start for other users get to their own folders in it
+    spread(folder)
     begin = time.monotonic()
     with open(log_path, "wb") as log:
         process = subprocess.Popen(test.command(), cwd=ROOT, env=test.environment(folder), stdin=subprocess.DEVNULL,
