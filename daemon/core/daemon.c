@@ -55,7 +55,7 @@ struct daemon {
         struct pipeline *pipeline;
         struct listener listener, metrics_listener;
         struct server server;
-        struct http *metrics;
+        struct metrics_http *metrics;
         bool catalog_started, server_started, signalled;
         uint32_t n_drain_ticks;
 
@@ -405,7 +405,7 @@ static int start_metrics(struct daemon *daemon, struct why *why) {
                           mode_of(settings->metrics_mode), -1, why);
         if (r < 0)
                 return r;
-        r = http_open(daemon->base, daemon->metrics_listener.fd, &daemon->server, &daemon->metrics);
+        r = metrics_http_open(daemon->base, daemon->metrics_listener.fd, &daemon->server, &daemon->metrics);
         return r < 0 ? why_errno(why, r, "metrics_socket") : 0;
 }
 
@@ -473,7 +473,7 @@ static void daemon_leave(const char *what) {
 }
 
 static int daemon_stop(struct daemon *daemon) {
-        http_close(daemon->metrics);
+        metrics_http_close(daemon->metrics);
         listener_close(&daemon->metrics_listener);
         if (daemon->server_started)
                 server_stop(&daemon->server);

@@ -276,7 +276,7 @@ static int bmp_as(void *opaque, enum decode_as as, struct why *why) {
 /* ---- run-length coding --------------------------------------------------------------------------------------- */
 
 /* The destination of indices, one by one, in the order of the file's rows. */
-struct runs {
+struct bmp_runs {
         const struct bmp_state *state;
         uint8_t *indices;
         uint64_t n_indices, n_wanted;
@@ -284,13 +284,13 @@ struct runs {
         uint64_t in_x; /* pixels since the last end of a row */
 };
 
-static void put_index(struct runs *runs, uint8_t index) {
+static void put_index(struct bmp_runs *runs, uint8_t index) {
         if (runs->n_indices < runs->n_wanted)
                 runs->indices[runs->n_indices++] = index;
 }
 
 /* Writes `n` pixels of one value, or of two in turn. As in Pillow, a run is cut at the end of the row. */
-static void bmp_put_run(struct runs *runs, unsigned n, uint8_t value) {
+static void bmp_put_run(struct bmp_runs *runs, unsigned n, uint8_t value) {
         uint64_t left = runs->in_x < runs->state->width ? runs->state->width - runs->in_x : 0;
 
         if (n > left)
@@ -304,7 +304,7 @@ static void bmp_put_run(struct runs *runs, unsigned n, uint8_t value) {
 }
 
 /* Writes `n` pixels that the file has one by one; then skips padding to an even position in the file. */
-static int put_literals(struct runs *runs, unsigned n, struct why *why) {
+static int put_literals(struct bmp_runs *runs, unsigned n, struct why *why) {
         const struct bmp_state *state = runs->state;
         unsigned n_bytes = state->compression == RLE8 ? n : n / 2;
 
@@ -327,7 +327,7 @@ static int put_literals(struct runs *runs, unsigned n, struct why *why) {
         return 0;
 }
 
-static int bmp_expand(struct runs *runs, struct why *why) {
+static int bmp_expand(struct bmp_runs *runs, struct why *why) {
         const struct bmp_state *state = runs->state;
         int r = 0;
 
@@ -401,7 +401,7 @@ static int bmp_read_rows(void *opaque, const struct box *box, const struct row_s
         if (r < 0)
                 return r;
         if (is_run_length(state)) {
-                struct runs runs = {
+                struct bmp_runs runs = {
                         .state = state,
                         .indices = work->bytes,
                         .n_wanted = indices_bytes(state),

@@ -10,7 +10,7 @@
 #define UPRIGHT         1u
 
 /* A part of the file. */
-struct part {
+struct exif_part {
         const uint8_t *bytes;
         size_t n_bytes;
 };
@@ -49,7 +49,7 @@ static uint32_t exif_read_value(const uint8_t *entry, bool is_big) {
         }
 }
 
-static uint32_t read_tiff(struct part part) {
+static uint32_t read_tiff(struct exif_part part) {
         bool is_big = exif_begins_with(part.bytes, part.n_bytes, "MM\0*", 4);
         uint32_t at, n;
 
@@ -75,7 +75,7 @@ static uint32_t read_tiff(struct part part) {
 /* ---- where it lies ----------------------------------------------------------------------------------------------- */
 
 /* JPEG: the first APP1 that begins so. Segments end where the entropy-coded data begin. */
-static struct part find_in_jpeg(const uint8_t *bytes, size_t n_bytes) {
+static struct exif_part find_in_jpeg(const uint8_t *bytes, size_t n_bytes) {
         size_t at = 2;
 
         while (at + 4 <= n_bytes && bytes[at] == 0xff) {
@@ -88,14 +88,14 @@ static struct part find_in_jpeg(const uint8_t *bytes, size_t n_bytes) {
                 if (marker == 0xda || marker == 0xd9 || n < 2 || n > n_bytes - at - 2)
                         break;
                 if (marker == 0xe1 && exif_begins_with(bytes + at + 4, n - 2, "Exif\0", 6))
-                        return (struct part){ bytes + at + 10, n - 8 };
+                        return (struct exif_part){ bytes + at + 10, n - 8 };
                 at += 2 + n;
         }
-        return (struct part){ NULL, 0 };
+        return (struct exif_part){ NULL, 0 };
 }
 
 /* PNG: a chunk eXIf, before or after the pixels. */
-static struct part find_in_png(const uint8_t *bytes, size_t n_bytes) {
+static struct exif_part find_in_png(const uint8_t *bytes, size_t n_bytes) {
         size_t at = 8;
 
         while (n_bytes - at >= 12) {
@@ -104,14 +104,14 @@ static struct part find_in_png(const uint8_t *bytes, size_t n_bytes) {
                 if (n > n_bytes - at - 12)
                         break;
                 if (memcmp(bytes + at + 4, "eXIf", 4) == 0)
-                        return (struct part){ bytes + at + 8, n };
+                        return (struct exif_part){ bytes + at + 8, n };
                 at += n + 12;
         }
-        return (struct part){ NULL, 0 };
+        return (struct exif_part){ NULL, 0 };
 }
 
 /* WebP: a chunk EXIF, of which some writers copied JPEG's first six bytes. */
-static struct part find_in_webp(const uint8_t *bytes, size_t n_bytes) {
+static struct exif_part find_in_webp(const uint8_t *bytes, size_t n_bytes) {
         size_t at = 12;
 
         while (n_bytes - at >= 8) {
@@ -122,17 +122,17 @@ static struct part find_in_webp(const uint8_t *bytes, size_t n_bytes) {
                 if (memcmp(bytes + at, "EXIF", 4) == 0) {
                         size_t n_head = exif_begins_with(bytes + at + 8, n, "Exif\0", 6) ? 6 : 0;
 
-                        return (struct part){ bytes + at + 8 + n_head, n - n_head };
+                        return (struct exif_part){ bytes + at + 8 + n_head, n - n_head };
                 }
                 if (padded > n_bytes - at - 8)
                         break;
                 at += 8 + padded;
         }
-        return (struct part){ NULL, 0 };
+        return (struct exif_part){ NULL, 0 };
 }
 
 uint32_t exif_orientation(const uint8_t *bytes, size_t n_bytes) {
-        struct part part = { NULL, 0 };
+        struct exif_part part = { NULL, 0 };
 
         if (exif_begins_with(bytes, n_bytes, "\xff\xd8", 2))
                 part = find_in_jpeg(bytes, n_bytes);

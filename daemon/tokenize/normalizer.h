@@ -32,7 +32,7 @@ struct normal_step {
         bool cleans, spaces_chinese, strips_accents, lowers; /* BERT */
         bool composes, more;                                 /* a form: NFC and NFKC; NFKC and NFKD */
         bool left, right;                                    /* strip */
-        struct pattern *pattern;                             /* replace */
+        struct token_pattern *pattern;                       /* replace */
         uint8_t *text;                                       /* replace, prepend: what is put there */
         size_t n_text;
 };

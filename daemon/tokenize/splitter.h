@@ -42,7 +42,7 @@ struct split_step {
         enum split_kind kind;
         enum split_behavior behavior;
         uint32_t classes;
-        struct pattern *pattern;
+        struct token_pattern *pattern;
         bool inverts;
         enum split_prepend prepends; /* SPLIT_META */
         bool splits;                 /* SPLIT_META */

@@ -40,7 +40,7 @@ struct reading {
 };
 
 /* The content of a marker segment. */
-struct segment {
+struct rows_segment {
         const uint8_t *bytes;
         size_t n;
 };
@@ -61,7 +61,7 @@ static uint32_t jpeg_rows_le32(const uint8_t *bytes) {
 
 /* ---- one marker segment each: what is wrong with it; NULL: nothing ----------------------------------------------- */
 
-static const char *jpeg_rows_read_steps(struct reading *reading, struct segment segment) {
+static const char *jpeg_rows_read_steps(struct reading *reading, struct rows_segment segment) {
         while (segment.n > 0) {
                 unsigned idx = segment.bytes[0] & 15, precision = segment.bytes[0] >> 4;
                 size_t n = 1 + DLP_JPEG_COEFFICIENTS * (precision + 1);
@@ -76,7 +76,7 @@ static const char *jpeg_rows_read_steps(struct reading *reading, struct segment 
         return NULL;
 }
 
-static const char *jpeg_rows_read_codes(struct reading *reading, struct segment segment) {
+static const char *jpeg_rows_read_codes(struct reading *reading, struct rows_segment segment) {
         while (segment.n > 0) {
                 unsigned kind = segment.bytes[0] >> 4, idx = segment.bytes[0] & 15;
                 size_t n = DLP_JPEG_CODE_MAX;
@@ -96,7 +96,7 @@ static const char *jpeg_rows_read_codes(struct reading *reading, struct segment 
         return NULL;
 }
 
-static const char *jpeg_rows_read_frame(struct reading *reading, struct segment segment) {
+static const char *jpeg_rows_read_frame(struct reading *reading, struct rows_segment segment) {
         struct dlp_jpeg *jpeg = reading->jpeg;
         const uint8_t *at = segment.bytes;
 
@@ -120,7 +120,7 @@ static const char *jpeg_rows_read_frame(struct reading *reading, struct segment 
         return NULL;
 }
 
-static const char *jpeg_rows_read_index(struct reading *reading, struct segment segment) {
+static const char *jpeg_rows_read_index(struct reading *reading, struct rows_segment segment) {
         const uint8_t *at = segment.bytes;
 
         if (segment.n < DLP_JPEG_ROWS_AT_OFFSETS || memcmp(at, DLP_JPEG_ROWS_MAGIC, sizeof(DLP_JPEG_ROWS_MAGIC)) != 0)
@@ -136,7 +136,7 @@ static const char *jpeg_rows_read_index(struct reading *reading, struct segment 
 }
 
 /* One scan with all components, in the frame's order and with all coefficients. */
-static const char *jpeg_rows_read_scan(struct reading *reading, struct segment segment) {
+static const char *jpeg_rows_read_scan(struct reading *reading, struct rows_segment segment) {
         struct dlp_jpeg *jpeg = reading->jpeg;
         uint32_t n = jpeg->n_components;
         const uint8_t *at = segment.bytes;
@@ -156,7 +156,7 @@ static const char *jpeg_rows_read_scan(struct reading *reading, struct segment s
         return at[0] == 0 && at[1] == DLP_JPEG_COEFFICIENTS - 1 && at[2] == 0 ? NULL : "a scan of some coefficients";
 }
 
-static const char *jpeg_rows_read_segment(struct reading *reading, unsigned marker, struct segment segment) {
+static const char *jpeg_rows_read_segment(struct reading *reading, unsigned marker, struct rows_segment segment) {
         switch (marker) {
         case DQT:
                 return jpeg_rows_read_steps(reading, segment);
@@ -200,7 +200,7 @@ static const char *jpeg_rows_read_header(struct reading *reading, const uint8_t 
                 n = jpeg_rows_be16(bytes + at + 2); /* counts itself */
                 if (n < 2 || n > n_bytes - at - 2)
                         return "a segment that leads out of the file";
-                wrong = jpeg_rows_read_segment(reading, marker, (struct segment){ bytes + at + 4, n - 2 });
+                wrong = jpeg_rows_read_segment(reading, marker, (struct rows_segment){ bytes + at + 4, n - 2 });
                 if (wrong)
                         return wrong;
                 at += 2 + n;

@@ -11,23 +11,23 @@
 #define BRACKETS_MAX     64u /* within one another */
 #define FIELD_CHARACTERS "_.-/"
 
-struct block {
-        struct block *next;
+struct grammar_block {
+        struct grammar_block *next;
         _Alignas(16) uint8_t bytes[];
 };
 
 struct grammar {
         const char *what;
-        struct block *blocks; /* whatever steps consist of */
-        size_t n;             /* of the text */
-        char *text;           /* in which lists are rewritten, */
-        const char *typed;    /* and as it came */
+        struct grammar_block *blocks; /* whatever steps consist of */
+        size_t n;                     /* of the text */
+        char *text;                   /* in which lists are rewritten, */
+        const char *typed;            /* and as it came */
 };
 
 /* ---- memory ---------------------------------------------------------------------------------------------------- */
 
 static void *grammar_allocate(struct grammar *grammar, size_t n_bytes) {
-        struct block *block = malloc(sizeof(*block) + n_bytes);
+        struct grammar_block *block = malloc(sizeof(*block) + n_bytes);
 
         if (!block)
                 return NULL;
@@ -52,7 +52,7 @@ int grammar_new(const char *what, const char *text, struct grammar **ret_grammar
 void grammar_free(struct grammar *grammar) {
         if (!grammar)
                 return;
-        for (struct block *block = grammar->blocks, *next; block; block = next) {
+        for (struct grammar_block *block = grammar->blocks, *next; block; block = next) {
                 next = block->next;
                 free(block);
         }

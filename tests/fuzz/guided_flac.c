@@ -19,7 +19,7 @@ static int32_t samples[FLAC_LANES][FRAMES_MAX], alone[FLAC_LANES][FRAMES_MAX];
 /* Returns how many channels were read before one that is damaged. */
 static uint32_t read_channels(const uint8_t *bytes, size_t n_bytes, uint32_t n_channels, uint32_t n_bits,
                               uint32_t n_frames, struct flac_subframe *subframes) {
-        struct bits bits;
+        struct flac_bits bits;
 
         bits_init(&bits, bytes, bytes + n_bytes);
         for (uint32_t i = 0; i < n_channels; i++)

@@ -396,7 +396,7 @@ START_TEST(patterns_match) {
         const char *text = PATTERNS[_i].text;
         size_t n = strlen(text), at = 0, begin, end;
         struct pattern_work work = { 0 };
-        struct pattern *pattern = NULL;
+        struct token_pattern *pattern = NULL;
         char found[128] = "";
         size_t n_found = 0;
 
@@ -421,7 +421,7 @@ START_TEST(a_pattern_gives_up_over_many_matches) {
         enum {
                 N = 100000
         };
-        struct pattern *pattern = NULL;
+        struct token_pattern *pattern = NULL;
         static uint8_t text[N];
         struct pattern_work work = { 0 };
         size_t at = 0, begin;
@@ -443,7 +443,7 @@ START_TEST(a_pattern_gives_up) {
         enum {
                 N = 2000
         };
-        struct pattern *pattern = NULL;
+        struct token_pattern *pattern = NULL;
         uint8_t text[N];
         struct pattern_work work = { 0 };
         size_t begin, end;

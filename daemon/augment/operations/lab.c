@@ -78,11 +78,11 @@ static ALWAYS_INLINE int32_t lab_rounded(int32_t value, unsigned shift) {
 }
 
 /* f of X, Y and Z of all pixels. */
-struct roots {
+struct cube_roots {
         int32_t x[PLANES_AT_ONCE], y[PLANES_AT_ONCE], z[PLANES_AT_ONCE];
 };
 
-static void take_roots(const struct planes *planes, struct roots *ret_roots) {
+static void take_roots(const struct planes *planes, struct cube_roots *ret_roots) {
         for (size_t i = 0; i < PLANES_AT_ONCE; i++) {
                 xyz sums = tables.red[planes->first[i]] + tables.green[planes->second[i]] +
                            tables.blue[planes->third[i]];
@@ -94,7 +94,7 @@ static void take_roots(const struct planes *planes, struct roots *ret_roots) {
         }
 }
 
-static ALWAYS_INLINE void from_roots_loop(const struct roots *roots, struct planes *restrict planes) {
+static ALWAYS_INLINE void from_roots_loop(const struct cube_roots *roots, struct planes *restrict planes) {
         for (size_t i = 0; i < PLANES_AT_ONCE; i++) {
                 int32_t fx = roots->x[i], fy = roots->y[i], fz = roots->z[i];
 
@@ -104,10 +104,10 @@ static ALWAYS_INLINE void from_roots_loop(const struct roots *roots, struct plan
         }
 }
 
-WIDE(from_roots, (const struct roots *roots, struct planes *planes), (roots, planes))
+WIDE(from_roots, (const struct cube_roots *roots, struct planes *planes), (roots, planes))
 
 static void from_rgb(struct planes *planes) {
-        struct roots roots;
+        struct cube_roots roots;
 
         take_roots(planes, &roots);
         from_roots(&roots, planes);

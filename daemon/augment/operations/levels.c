@@ -108,7 +108,7 @@ static void spread(const uint32_t *counts, uint8_t *table) {
 
 static void run_autocontrast(const struct operation *operation, const struct canvas *canvas) {
         struct level_range range;
-        struct tables tables;
+        struct pixel_tables tables;
 
         (void)operation;
         level_range_take(canvas, &range);
@@ -119,7 +119,7 @@ static void run_autocontrast(const struct operation *operation, const struct can
 
 static void run_equalize(const struct operation *operation, const struct canvas *canvas) {
         struct level_counts counts;
-        struct tables tables;
+        struct pixel_tables tables;
 
         (void)operation;
         level_counts_take(canvas, &counts);

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-void tables_look_up(const struct tables *tables, const struct canvas *canvas) {
+void tables_look_up(const struct pixel_tables *tables, const struct canvas *canvas) {
         for (uint32_t y = 0; y < canvas->height; y++) {
                 uint8_t *row = canvas_at(canvas, 0, y);
 

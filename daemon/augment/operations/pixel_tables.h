@@ -6,12 +6,12 @@
 
 #define N_LEVELS 256
 
-struct tables {
+struct pixel_tables {
         uint8_t of[PIXEL_BYTES][N_LEVELS];
 };
 
 /* Changes each level of the canvas to the one that its channel's table says. */
-void tables_look_up(const struct tables *tables, const struct canvas *canvas);
+void tables_look_up(const struct pixel_tables *tables, const struct canvas *canvas);
 
 /* The lowest and the highest level of each channel. */
 struct level_range {

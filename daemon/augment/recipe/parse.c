@@ -9,12 +9,12 @@
 #include <string.h>
 
 /* A step of the text while it is read, for messages. */
-struct place {
+struct text_place {
         struct values_reader *reader;
         const struct grammar_step *written;
 };
 
-__attribute__((format(printf, 2, 3))) static int refuse_step(const struct place *place, const char *format, ...) {
+__attribute__((format(printf, 2, 3))) static int refuse_step(const struct text_place *place, const char *format, ...) {
         va_list arguments;
         struct why reason;
 
@@ -36,7 +36,7 @@ static const struct step_type *last_form(const struct recipe *recipe) {
 
 /* Steps that set the form of the result come after all steps that touch pixels, except those that may follow them. None
  * is for bands, of which there may be more than a pixel has channels. */
-static int check_place(const struct place *place, const struct step_type *type, const struct recipe *recipe) {
+static int check_place(const struct text_place *place, const struct step_type *type, const struct recipe *recipe) {
         const struct step_type *form = last_form(recipe);
 
         if (recipe->conversion.format.is_bands)
@@ -54,7 +54,7 @@ static int check_place(const struct place *place, const struct step_type *type, 
 }
 
 /* All samples have one form, so what sets it cannot depend on draws. */
-static int parse_check_form(const struct place *place, const struct step *step, uint32_t n_channels,
+static int parse_check_form(const struct text_place *place, const struct step *step, uint32_t n_channels,
                             const struct recipe *recipe) {
         if (step->depth == 0)
                 return 0;
@@ -73,7 +73,7 @@ static int parse_check_form(const struct place *place, const struct step *step, 
 }
 
 /* How many pictures a sample has must be the same for all, and clear from the text. */
-static int parse_check_views(const struct place *place, const struct step *step, const struct recipe *recipe) {
+static int parse_check_views(const struct text_place *place, const struct step *step, const struct recipe *recipe) {
         if (step->type->n_views == 0)
                 return 0;
         if (step->depth > 0)
@@ -91,7 +91,7 @@ static int parse_check_views(const struct place *place, const struct step *step,
         return 0;
 }
 
-static int parse_check_weights(const struct place *place, const struct step *step, const struct recipe *recipe) {
+static int parse_check_weights(const struct text_place *place, const struct step *step, const struct recipe *recipe) {
         unsigned idx_weights = step->type->group->idx_weights;
         const struct value *weights = &step->values[idx_weights];
         uint32_t begins[LIST_MAX], ends[LIST_MAX], n;
@@ -140,7 +140,7 @@ static int parse_one(struct values_reader *reader, const struct grammar_step *wr
                      struct recipe *recipe);
 
 /* The steps in the brackets of a group. */
-static int read_inside(const struct place *place, const struct step_type *type, const struct value *inside,
+static int read_inside(const struct text_place *place, const struct step_type *type, const struct value *inside,
                        struct recipe *recipe) {
         const char *bracket = inside->written.at;
         int r = 0;
@@ -163,7 +163,7 @@ static int read_inside(const struct place *place, const struct step_type *type, 
 static int parse_step(struct values_reader *reader, const struct grammar_step *written, const struct step_type *type,
                       struct recipe *recipe) {
         uint32_t idx = recipe->n_steps, n_channels = recipe->conversion.format.n_channels;
-        const struct place place = { reader, written };
+        const struct text_place place = { reader, written };
         struct step *step = &recipe->steps[idx];
         struct why reason;
         int r;
@@ -195,7 +195,7 @@ static int parse_step(struct values_reader *reader, const struct grammar_step *w
 
 static int read_mode(struct values_reader *reader, const struct grammar_step *written, const struct step_type *type,
                      bool is_first, struct recipe *recipe) {
-        const struct place place = { reader, written };
+        const struct text_place place = { reader, written };
         struct value values[ARGUMENTS_MAX];
         int r;
 
@@ -240,7 +240,7 @@ static int parse_one(struct values_reader *reader, const struct grammar_step *wr
                      struct recipe *recipe) {
         const struct step_type *type = step_find(written->name);
         const char *texts = written->name.n > 0 ? names_texts(written->name) : NULL;
-        const struct place place = { reader, written };
+        const struct text_place place = { reader, written };
 
         if (written->name.n > 0 && recipe->kind == RECIPE_RAW)
                 return refuse_step(&place,

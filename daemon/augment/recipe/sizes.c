@@ -9,7 +9,7 @@ struct size {
 };
 
 /* The same walk gives sizes and bounds. */
-struct walk {
+struct sizes_walk {
         const struct recipe *recipe;
         bool is_bound;
         struct recipe_work *work; /* NULL: nobody asks */
@@ -21,9 +21,9 @@ static void add_work(struct recipe_work *work, const struct step *step, const st
                 work->passing = step->type->kind.name;
 }
 
-static struct size through_steps(const struct walk *walk, uint32_t begin, uint32_t end, struct size size);
+static struct size through_steps(const struct sizes_walk *walk, uint32_t begin, uint32_t end, struct size size);
 
-static struct size through_step(const struct walk *walk, const struct step *step, struct size size) {
+static struct size through_step(const struct sizes_walk *walk, const struct step *step, struct size size) {
         const struct step_type *type = step->type;
 
         if (walk->is_bound && type->bound) {
@@ -39,7 +39,7 @@ static struct size through_step(const struct walk *walk, const struct step *step
 }
 
 /* What is known if it may be either. */
-static struct size either(const struct walk *walk, struct size a, struct size b) {
+static struct size either(const struct sizes_walk *walk, struct size a, struct size b) {
         if (a.height == b.height && a.width == b.width)
                 return a;
         if (!walk->is_bound || a.height == 0 || b.height == 0)
@@ -55,7 +55,7 @@ static bool changes_size(const struct recipe *recipe, uint32_t begin, uint32_t e
 }
 
 /* All branches, in any sequence: known if one alone changes the size. */
-static struct size through_all(const struct walk *walk, const uint32_t *begins, const uint32_t *ends, uint32_t n,
+static struct size through_all(const struct sizes_walk *walk, const uint32_t *begins, const uint32_t *ends, uint32_t n,
                                struct size size) {
         uint32_t n_changing = 0;
 
@@ -68,7 +68,7 @@ static struct size through_all(const struct walk *walk, const uint32_t *begins, 
         return size;
 }
 
-static struct size through_group(const struct walk *walk, uint32_t idx, struct size before) {
+static struct size through_group(const struct sizes_walk *walk, uint32_t idx, struct size before) {
         const struct step *step = &walk->recipe->steps[idx];
         const struct group *group = step->type->group;
         const struct value *weights = &step->values[group->idx_weights];
@@ -104,7 +104,7 @@ static struct size through_group(const struct walk *walk, uint32_t idx, struct s
         return result;
 }
 
-static struct size through_steps(const struct walk *walk, uint32_t begin, uint32_t end, struct size size) {
+static struct size through_steps(const struct sizes_walk *walk, uint32_t begin, uint32_t end, struct size size) {
         for (uint32_t i = begin; i < end; i += 1 + walk->recipe->steps[i].n_inside)
                 size = walk->recipe->steps[i].type->group ? through_group(walk, i, size)
                                                           : through_step(walk, &walk->recipe->steps[i], size);
@@ -113,7 +113,7 @@ static struct size through_steps(const struct walk *walk, uint32_t begin, uint32
 
 static bool sizes_walk_all(const struct recipe *recipe, bool is_bound, struct size size, uint32_t *ret_height,
                            uint32_t *ret_width) {
-        const struct walk walk = { .recipe = recipe, .is_bound = is_bound };
+        const struct sizes_walk walk = { .recipe = recipe, .is_bound = is_bound };
 
         size = through_steps(&walk, 0, recipe->n_steps, size);
 
@@ -138,7 +138,7 @@ bool recipe_bound(const struct recipe *recipe, uint32_t *ret_height, uint32_t *r
 }
 
 void recipe_add_work(const struct recipe *recipe, struct recipe_work *work) {
-        const struct walk walk = { .recipe = recipe, .is_bound = true, .work = work };
+        const struct sizes_walk walk = { .recipe = recipe, .is_bound = true, .work = work };
 
         through_steps(&walk, 0, recipe->n_steps, (struct size){ 0, 0 });
 }

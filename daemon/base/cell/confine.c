@@ -62,25 +62,25 @@ static const int ADVICE[] = { MADV_DONTNEED, MADV_FREE, MADV_HUGEPAGE, MADV_NOHU
 
 /* ---- the filter -------------------------------------------------------------------------------------------------- */
 
-struct filter {
+struct call_filter {
         struct sock_filter steps[FILTER_MAX];
         unsigned short n;
 };
 
-static void confine_add(struct filter *filter, uint16_t code, uint32_t k, uint8_t if_true, uint8_t if_false) {
+static void confine_add(struct call_filter *filter, uint16_t code, uint32_t k, uint8_t if_true, uint8_t if_false) {
         filter->steps[filter->n++] = (struct sock_filter){ code, if_true, if_false, k };
 }
 
-static void confine_load(struct filter *filter, size_t offset) {
+static void confine_load(struct call_filter *filter, size_t offset) {
         confine_add(filter, BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset, 0, 0);
 }
 
-static void confine_end(struct filter *filter, uint32_t action) {
+static void confine_end(struct call_filter *filter, uint32_t action) {
         confine_add(filter, BPF_RET | BPF_K, action, 0, 0);
 }
 
 /* What was loaded is `k`: the action. */
-static void end_if(struct filter *filter, uint32_t k, uint32_t action) {
+static void end_if(struct call_filter *filter, uint32_t k, uint32_t action) {
         confine_add(filter, BPF_JMP | BPF_JEQ | BPF_K, k, 0, 1);
         confine_end(filter, action);
 }
@@ -91,7 +91,7 @@ static size_t argument(unsigned idx) {
 }
 
 /* A call that is allowed without one bit in an argument: memory that can be executed. */
-static void allow_without(struct filter *filter, int call, unsigned idx, uint32_t bit) {
+static void allow_without(struct call_filter *filter, int call, unsigned idx, uint32_t bit) {
         confine_add(filter, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, 4);
         confine_load(filter, argument(idx));
         confine_add(filter, BPF_JMP | BPF_JSET | BPF_K, bit, 0, 1);
@@ -99,7 +99,7 @@ static void allow_without(struct filter *filter, int call, unsigned idx, uint32_
         confine_end(filter, SECCOMP_RET_ALLOW);
 }
 
-static void allow_advice(struct filter *filter) {
+static void allow_advice(struct call_filter *filter) {
         uint8_t n = ARRAY_SIZE(ADVICE);
 
         confine_add(filter, BPF_JMP | BPF_JEQ | BPF_K, __NR_madvise, 0, (uint8_t)(2 * n + 2));
@@ -110,14 +110,14 @@ static void allow_advice(struct filter *filter) {
 }
 
 /* A signal to itself: abort(). */
-static void allow_own_signals(struct filter *filter) {
+static void allow_own_signals(struct call_filter *filter) {
         confine_add(filter, BPF_JMP | BPF_JEQ | BPF_K, __NR_tgkill, 0, 4);
         confine_load(filter, argument(0));
         end_if(filter, (uint32_t)getpid(), SECCOMP_RET_ALLOW);
         confine_end(filter, SECCOMP_RET_KILL_PROCESS);
 }
 
-static void confine_make(struct filter *filter) {
+static void confine_make(struct call_filter *filter) {
         confine_load(filter, offsetof(struct seccomp_data, arch));
         confine_add(filter, BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0);
         confine_end(filter, SECCOMP_RET_KILL_PROCESS);
@@ -186,7 +186,7 @@ static void limit_memory(uint64_t data_bytes) {
 }
 
 int confine(uint64_t data_bytes, struct why *why) {
-        struct filter filter = { .n = 0 };
+        struct call_filter filter = { .n = 0 };
         struct sock_fprog program = { .filter = filter.steps };
         int r;
 

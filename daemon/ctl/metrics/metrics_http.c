@@ -20,7 +20,7 @@ struct piece {
         size_t n;
 };
 
-struct http {
+struct metrics_http {
         struct server *server;
         int listen_fd;
         struct visitors visitors;
@@ -62,7 +62,7 @@ static struct piece *piece_make(struct server *server) {
 }
 
 /* NULL: no memory. */
-static struct piece *current_piece(struct http *http) {
+static struct piece *current_piece(struct metrics_http *http) {
         uint64_t begin_ns = clock_now_ns(), took_ns;
 
         if (http->piece && begin_ns < http->fresh_until_ns)
@@ -76,7 +76,7 @@ static struct piece *current_piece(struct http *http) {
 
 /* ---- visitors ------------------------------------------------------------------------------------------------ */
 
-static void metrics_http_serve(struct http *http, struct visitor *visitor) {
+static void metrics_http_serve(struct metrics_http *http, struct visitor *visitor) {
         struct piece *piece = current_piece(http);
         struct evbuffer *body = evbuffer_new();
 
@@ -103,8 +103,8 @@ static void metrics_http_end(evutil_socket_t fd) {
 
 /* ---------------------------------------------------------------------------------------------------------------- */
 
-int http_open(struct event_base *base, int listen_fd, struct server *server, struct http **ret_http) {
-        struct http *http = calloc(1, sizeof(*http));
+int metrics_http_open(struct event_base *base, int listen_fd, struct server *server, struct metrics_http **ret_http) {
+        struct metrics_http *http = calloc(1, sizeof(*http));
         const struct visitors_options options = {
                 .n_max = { 8 },
                 .pause_us = 5000,
@@ -124,14 +124,14 @@ int http_open(struct event_base *base, int listen_fd, struct server *server, str
         http->listen_fd = listen_fd;
         closer_refuse_descriptors(listen_fd);
         if (visitors_open(&http->visitors, base, &options, listen_fd, NULL, 0) < 0) {
-                http_close(http);
+                metrics_http_close(http);
                 return -ENOMEM;
         }
         *ret_http = http;
         return 0;
 }
 
-void http_close(struct http *http) {
+void metrics_http_close(struct metrics_http *http) {
         if (!http)
                 return;
         visitors_close(&http->visitors);

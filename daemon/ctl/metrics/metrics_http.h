@@ -7,11 +7,11 @@
 #pragma once
 
 struct event_base;
-struct http;
+struct metrics_http;
 struct server;
 
 /* Serves on a listening socket, which it takes over in any case. Returns 0 or -ENOMEM. `server` outlives it. */
-int http_open(struct event_base *base, int listen_fd, struct server *server, struct http **ret_http);
+int metrics_http_open(struct event_base *base, int listen_fd, struct server *server, struct metrics_http **ret_http);
 
 /* Closes all. Takes NULL. */
-void http_close(struct http *http);
+void metrics_http_close(struct metrics_http *http);

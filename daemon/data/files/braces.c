@@ -26,7 +26,7 @@ struct brace {
         bool is_list;            /* it has a comma that is not inside an inner brace */
 };
 
-struct range {
+struct brace_range {
         uint64_t first, last, step;
         unsigned n_digits; /* minimum; 0: as many as needed */
         bool is_letters;   /* the values are letters, of one case */
@@ -110,7 +110,7 @@ static const char *skip_dots(const char *at) {
 }
 
 /* "..10}" or "}", after the ends of a range. */
-static bool braces_read_step(const char *at, struct range *range) {
+static bool braces_read_step(const char *at, struct brace_range *range) {
         unsigned n_digits = 0;
 
         range->step = 1;
@@ -126,8 +126,8 @@ static bool is_letter(char c, char first, char last) {
 }
 
 /* "a..f", "A..Z..2". */
-static bool read_letters(const char *at, struct range *ret_range) {
-        struct range range = { .is_letters = true };
+static bool read_letters(const char *at, struct brace_range *ret_range) {
+        struct brace_range range = { .is_letters = true };
         const char *dots = at[0] ? skip_dots(at + 1) : NULL;
 
         if (!dots || !((is_letter(at[0], 'a', 'z') && is_letter(dots[0], 'a', 'z')) ||
@@ -142,8 +142,8 @@ static bool read_letters(const char *at, struct range *ret_range) {
 }
 
 /* "0..9", "000..127", "0..90..10". If either end begins with a zero, the longer end gives the number of digits. */
-static bool braces_read_range(const char *at, struct range *ret_range) {
-        struct range range = { .n_digits = 0 };
+static bool braces_read_range(const char *at, struct brace_range *ret_range) {
+        struct brace_range range = { .n_digits = 0 };
         const char *first = at, *last;
         size_t n_first, n_last;
 
@@ -162,7 +162,7 @@ static bool braces_read_range(const char *at, struct range *ret_range) {
 }
 
 static int expand_range(struct expansion *expansion, const char *text, const struct brace *brace,
-                        const struct range *range) {
+                        const struct brace_range *range) {
         bool is_up = range->first <= range->last;
         uint64_t n = (is_up ? range->last - range->first : range->first - range->last) / range->step + 1;
         int r = 0;
@@ -197,7 +197,7 @@ static int braces_give(struct expansion *expansion, const char *text) {
 
 static int expand(struct expansion *expansion, const char *text) {
         struct brace brace = { 0 };
-        struct range range;
+        struct brace_range range;
 
         if (!strchr(text, '{'))
                 return braces_give(expansion, text);

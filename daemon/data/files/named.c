@@ -15,7 +15,7 @@
 #include "daemon/data/index/index_layout.h"
 #include "proto/base/cleanup.h"
 
-struct part {
+struct named_part {
         const char *text;
         bool is_exact;  /* it exists as it is written: no pattern */
         bool is_last;   /* of its list */
@@ -26,7 +26,7 @@ struct naming {
         const char *path; /* for messages */
         bool follows_links;
         struct why *why;
-        struct growing parts; /* struct part */
+        struct growing parts; /* struct named_part */
         size_t n_parts;
         struct growing texts; /* the root, then the names */
         size_t n_names;
@@ -38,8 +38,8 @@ static void naming_fini(struct naming *naming) {
         growing_fini(&naming->texts);
 }
 
-static struct part *part_at(const struct naming *naming, size_t i) {
-        return (struct part *)(void *)naming->parts.bytes + i;
+static struct named_part *part_at(const struct naming *naming, size_t i) {
+        return (struct named_part *)(void *)naming->parts.bytes + i;
 }
 
 static int named_no_memory(const struct naming *naming) {
@@ -55,7 +55,7 @@ static bool named_is_regular(const char *path) {
 }
 
 static int named_add_part(struct naming *naming, const char *text, bool is_exact) {
-        const struct part part = { .text = text, .is_exact = is_exact };
+        const struct named_part part = { .text = text, .is_exact = is_exact };
 
         if (growing_append(&naming->parts, &part, sizeof(part)) < 0)
                 return named_no_memory(naming);
@@ -126,7 +126,7 @@ static int named_check_part(const struct naming *naming, const char *part) {
 /* ---- the root -------------------------------------------------------------------------------------------------- */
 
 /* The folder of a part, before its first brace, with its slash: its length. */
-static size_t named_folder_length(const struct part *part) {
+static size_t named_folder_length(const struct named_part *part) {
         size_t n = part->is_exact ? strlen(part->text) : strcspn(part->text, "{" GLOB_CHARACTERS);
 
         while (n > 0 && part->text[n - 1] != '/')
@@ -140,7 +140,7 @@ static size_t common_length(const struct naming *naming) {
         size_t n = named_folder_length(part_at(naming, 0));
 
         for (size_t i = 1; i < naming->n_parts; i++) {
-                const struct part *part = part_at(naming, i);
+                const struct named_part *part = part_at(naming, i);
                 size_t n_folder = named_folder_length(part), n_same = 0;
 
                 while (n_same < n && n_same < n_folder && part->text[n_same] == first[n_same])
@@ -181,7 +181,7 @@ static int add_matching(struct naming *naming, const char *name) {
         return r < 0 ? r : 0;
 }
 
-static int named_add_names(struct naming *naming, struct part *part, size_t n_root) {
+static int named_add_names(struct naming *naming, struct named_part *part, size_t n_root) {
         const char *name = part->text + n_root;
         size_t n_before = naming->n_names;
         int r;

@@ -11,18 +11,18 @@
 
 #define BITS_AT_LEAST 56u /* after flac_bits_refill() */
 
-struct bits {
+struct flac_bits {
         uint64_t next;   /* the bits, the first one topmost */
         uint32_t n_bits; /* of them that count; below them there may be more of the file's bits, never other ones */
         const uint8_t *at, *end;
         uint32_t n_beyond; /* bits that were made up after the last byte */
 };
 
-static inline void bits_init(struct bits *bits, const uint8_t *bytes, const uint8_t *end) {
-        *bits = (struct bits){ .at = bytes, .end = end };
+static inline void bits_init(struct flac_bits *bits, const uint8_t *bytes, const uint8_t *end) {
+        *bits = (struct flac_bits){ .at = bytes, .end = end };
 }
 
-static inline void bits_refill_slowly(struct bits *bits) {
+static inline void bits_refill_slowly(struct flac_bits *bits) {
         for (; bits->n_bits <= BITS_AT_LEAST; bits->n_bits += 8) {
                 if (bits->at < bits->end)
                         bits->next |= (uint64_t)*bits->at++ << (BITS_AT_LEAST - bits->n_bits);
@@ -31,7 +31,7 @@ static inline void bits_refill_slowly(struct bits *bits) {
         }
 }
 
-static inline void flac_bits_refill(struct bits *bits) {
+static inline void flac_bits_refill(struct flac_bits *bits) {
         uint64_t eight;
 
         if (bits->end - bits->at < 8) {
@@ -45,7 +45,7 @@ static inline void flac_bits_refill(struct bits *bits) {
 }
 
 /* 1 to 57 of the bits that are there; the caller has refilled. */
-static inline uint64_t bits_take(struct bits *bits, uint32_t n) {
+static inline uint64_t bits_take(struct flac_bits *bits, uint32_t n) {
         uint64_t value = bits->next >> (64 - n);
 
         bits->next <<= n;
@@ -54,7 +54,7 @@ static inline uint64_t bits_take(struct bits *bits, uint32_t n) {
 }
 
 /* The next n bits, 0 to 32. */
-static inline uint32_t bits_get(struct bits *bits, uint32_t n) {
+static inline uint32_t bits_get(struct flac_bits *bits, uint32_t n) {
         if (n == 0)
                 return 0;
         flac_bits_refill(bits);
@@ -62,12 +62,12 @@ static inline uint32_t bits_get(struct bits *bits, uint32_t n) {
 }
 
 /* The next n bits as a number with a sign, 1 to 32. */
-static inline int32_t bits_get_signed(struct bits *bits, uint32_t n) {
+static inline int32_t bits_get_signed(struct flac_bits *bits, uint32_t n) {
         return (int32_t)(bits_get(bits, n) << (32 - n)) >> (32 - n);
 }
 
 /* How many zeroes stand before the next 1, which is taken, too. -1: more than `max`, or the bytes are over. */
-static inline int64_t bits_get_unary(struct bits *bits, uint32_t max) {
+static inline int64_t bits_get_unary(struct flac_bits *bits, uint32_t max) {
         for (uint32_t n = 0; n <= max && bits->n_beyond < 64;) {
                 uint32_t n_zeroes;
 
@@ -85,11 +85,11 @@ static inline int64_t bits_get_unary(struct bits *bits, uint32_t max) {
 }
 
 /* Were more bits read than there are? */
-static inline bool bits_are_over(const struct bits *bits) {
+static inline bool bits_are_over(const struct flac_bits *bits) {
         return bits->n_beyond > bits->n_bits;
 }
 
 /* The first byte of which no bit was read. */
-static inline const uint8_t *bits_byte(const struct bits *bits) {
+static inline const uint8_t *bits_byte(const struct flac_bits *bits) {
         return bits->at - (bits->n_bits - bits->n_beyond) / 8;
 }

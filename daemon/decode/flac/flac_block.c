@@ -130,7 +130,7 @@ static bool are_in_range(const int32_t *samples, uint32_t n, uint32_t n_bits) {
 int64_t flac_block_read(const struct flac_terms *terms, const struct flac_block *block, const uint8_t *bytes,
                         size_t n_bytes, int32_t *samples, struct flac_subframe *ret_subframes) {
         const uint8_t *end;
-        struct bits bits;
+        struct flac_bits bits;
         size_t n_used;
 
         bits_init(&bits, bytes + block->n_header_bytes, bytes + n_bytes);

@@ -6,14 +6,14 @@
 #define QUOTIENT_MAX  (1u << 29) /* of its upper part; a correct one has fewer than 26 bits */
 #define GROUP_MAX     4u
 
-typedef int read_rice_fn(struct bits *bits, uint32_t n_low, int32_t *rests, uint32_t n);
+typedef int read_rice_fn(struct flac_bits *bits, uint32_t n_low, int32_t *rests, uint32_t n);
 
 static inline int32_t with_sign(uint32_t value) {
         return (int32_t)(value >> 1 ^ -(value & 1));
 }
 
 /* Rice's code: the upper part in unary, then n_low bits; the sign is the lowest bit. */
-static int rests_read_one(struct bits *bits, uint32_t n_low, int32_t *ret_rest) {
+static int rests_read_one(struct flac_bits *bits, uint32_t n_low, int32_t *ret_rest) {
         int64_t quotient = bits_get_unary(bits, QUOTIENT_MAX);
 
         if (quotient < 0)
@@ -24,8 +24,8 @@ static int rests_read_one(struct bits *bits, uint32_t n_low, int32_t *ret_rest) 
 
 /* Numbers that fit between two refills are read together. That they did is seen afterwards: a number is far larger than
  * its neighbours so rarely that reading the group again costs less than looking at each. `n_group` is a constant. */
-static inline __attribute__((always_inline)) int rests_read_groups(struct bits *bits, uint32_t n_low, int32_t *rests,
-                                                                   uint32_t n, uint32_t n_group) {
+static inline __attribute__((always_inline)) int rests_read_groups(struct flac_bits *bits, uint32_t n_low,
+                                                                   int32_t *rests, uint32_t n, uint32_t n_group) {
         uint32_t i = 0;
 
         for (; n - i >= n_group; i += n_group) {
@@ -58,9 +58,9 @@ static inline __attribute__((always_inline)) int rests_read_groups(struct bits *
         return 0;
 }
 
-static inline __attribute__((always_inline)) int read_rice(struct bits *bits, uint32_t n_low, int32_t *rests,
+static inline __attribute__((always_inline)) int read_rice(struct flac_bits *bits, uint32_t n_low, int32_t *rests,
                                                            uint32_t n) {
-        struct bits local = *bits; /* which stays in registers */
+        struct flac_bits local = *bits; /* which stays in registers */
         int r;
 
         if (n_low <= 9) /* four numbers with quotients of 4 on average */
@@ -75,14 +75,14 @@ static inline __attribute__((always_inline)) int read_rice(struct bits *bits, ui
         return r;
 }
 
-static int read_rice_anywhere(struct bits *bits, uint32_t n_low, int32_t *rests, uint32_t n) {
+static int read_rice_anywhere(struct flac_bits *bits, uint32_t n_low, int32_t *rests, uint32_t n) {
         return read_rice(bits, n_low, rests, n);
 }
 
 #ifdef __x86_64__
 /* Shifts that take their number from any register, and the count of zeroes in one step. */
-__attribute__((target("bmi,bmi2,lzcnt"))) static int read_rice_bmi2(struct bits *bits, uint32_t n_low, int32_t *rests,
-                                                                    uint32_t n) {
+__attribute__((target("bmi,bmi2,lzcnt"))) static int read_rice_bmi2(struct flac_bits *bits, uint32_t n_low,
+                                                                    int32_t *rests, uint32_t n) {
         return read_rice(bits, n_low, rests, n);
 }
 
@@ -96,12 +96,12 @@ static read_rice_fn *rests_choose(void) {
 }
 #endif
 
-static void read_plain(struct bits *bits, uint32_t n_bits, int32_t *rests, uint32_t n) {
+static void read_plain(struct flac_bits *bits, uint32_t n_bits, int32_t *rests, uint32_t n) {
         for (uint32_t i = 0; i < n; i++)
                 rests[i] = n_bits ? bits_get_signed(bits, n_bits) : 0;
 }
 
-int flac_rests_read(struct bits *bits, uint32_t order, uint32_t n_frames, int32_t *rests) {
+int flac_rests_read(struct flac_bits *bits, uint32_t order, uint32_t n_frames, int32_t *rests) {
         uint32_t method = bits_get(bits, 2), k = bits_get(bits, 4); /* 2^k parts, which have a parameter each */
         uint32_t n_parameter = method == 0 ? 4 : 5, escape = (1u << n_parameter) - 1;
         uint32_t n_part = n_frames >> k, at = order;

@@ -7,4 +7,4 @@
 #include "daemon/decode/flac/flac_bits.h"
 
 /* Reads rests[order] to rests[n_frames - 1]. Returns 0, or -EBADMSG; bits_are_over() is the caller's to ask. */
-int flac_rests_read(struct bits *bits, uint32_t order, uint32_t n_frames, int32_t *rests);
+int flac_rests_read(struct flac_bits *bits, uint32_t order, uint32_t n_frames, int32_t *rests);

@@ -16,7 +16,7 @@ static bool fit_32(uint32_t n_bits, uint32_t order, const int32_t *weights) {
 }
 
 /* Numbers from 1 to 25 bits. */
-static int subframe_read_first(struct bits *bits, uint32_t n_bits, uint32_t n,
+static int subframe_read_first(struct flac_bits *bits, uint32_t n_bits, uint32_t n,
                                const struct flac_prediction *prediction) {
         if (n > prediction->n)
                 return -EBADMSG;
@@ -25,7 +25,7 @@ static int subframe_read_first(struct bits *bits, uint32_t n_bits, uint32_t n,
         return 0;
 }
 
-static int read_constant(struct bits *bits, uint32_t n_bits, const struct flac_prediction *prediction) {
+static int read_constant(struct flac_bits *bits, uint32_t n_bits, const struct flac_prediction *prediction) {
         int32_t sample = bits_get_signed(bits, n_bits);
 
         for (uint32_t i = 0; i < prediction->n; i++)
@@ -34,7 +34,8 @@ static int read_constant(struct bits *bits, uint32_t n_bits, const struct flac_p
 }
 
 /* Predicted by a polynomial through the last samples, by their number. */
-static int read_polynomial(struct bits *bits, uint32_t n_bits, uint32_t order, struct flac_prediction *prediction) {
+static int read_polynomial(struct flac_bits *bits, uint32_t n_bits, uint32_t order,
+                           struct flac_prediction *prediction) {
         static const int32_t WEIGHTS[5][4] = { { 0 }, { 1 }, { 2, -1 }, { 3, -3, 1 }, { 4, -6, 4, -1 } };
 
         if (order > 4 || subframe_read_first(bits, n_bits, order, prediction) < 0)
@@ -46,7 +47,7 @@ static int read_polynomial(struct bits *bits, uint32_t n_bits, uint32_t order, s
 }
 
 /* Predicted by weights that are stored. */
-static int read_weighted(struct bits *bits, uint32_t n_bits, uint32_t order, struct flac_prediction *prediction) {
+static int read_weighted(struct flac_bits *bits, uint32_t n_bits, uint32_t order, struct flac_prediction *prediction) {
         uint32_t n_weight_bits;
         int32_t shift;
 
@@ -64,7 +65,7 @@ static int read_weighted(struct bits *bits, uint32_t n_bits, uint32_t order, str
         return flac_rests_read(bits, order, prediction->n, prediction->samples);
 }
 
-int flac_subframe_read(struct bits *bits, uint32_t n_bits, uint32_t n_frames, int32_t *samples,
+int flac_subframe_read(struct flac_bits *bits, uint32_t n_bits, uint32_t n_frames, int32_t *samples,
                        struct flac_subframe *ret_subframe) {
         uint32_t head = bits_get(bits, 8), type = head >> 1; /* a 0, six bits, and: are there bits that are always 0? */
         struct flac_prediction *prediction = &ret_subframe->prediction;

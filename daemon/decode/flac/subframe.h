@@ -13,7 +13,7 @@ struct flac_subframe {
 
 /* Reads n_frames samples of n_bits bits (at most 25) to `samples`. They are complete after flac_predict() and
  * flac_subframe_finish(). Returns 0, or -EBADMSG; bits_are_over() is the caller's to ask. */
-int flac_subframe_read(struct bits *bits, uint32_t n_bits, uint32_t n_frames, int32_t *samples,
+int flac_subframe_read(struct flac_bits *bits, uint32_t n_bits, uint32_t n_frames, int32_t *samples,
                        struct flac_subframe *ret_subframe);
 
 void flac_subframe_finish(const struct flac_subframe *subframe);

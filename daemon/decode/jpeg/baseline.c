@@ -26,7 +26,7 @@ struct baseline {
         struct jpeg_header header;
         struct mcu_grid grid;
         struct band band;
-        struct tables tables;
+        struct jpeg_tables tables;
         bool is_open;
         struct entropy entropy; /* large: last */
 };

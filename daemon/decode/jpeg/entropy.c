@@ -40,7 +40,7 @@ INLINE int begin_mcu(struct entropy *entropy) {
 
 INLINE int read_mcu(struct entropy *entropy, uint32_t idx_mcu, int16_t *group, int *last) {
         const struct entropy_block *block = entropy->blocks[idx_mcu], *end = block + entropy->n_blocks;
-        struct bits bits;
+        struct jpeg_bits bits;
 
         if (begin_mcu(entropy) != 0)
                 return BASELINE_HANDS_OVER;
@@ -66,7 +66,7 @@ INLINE int read_mcu(struct entropy *entropy, uint32_t idx_mcu, int16_t *group, i
 
 INLINE int skip_mcu(struct entropy *entropy) {
         const struct entropy_block *block = entropy->blocks[0], *end = block + entropy->n_blocks;
-        struct bits bits;
+        struct jpeg_bits bits;
 
         if (begin_mcu(entropy) != 0)
                 return BASELINE_HANDS_OVER;

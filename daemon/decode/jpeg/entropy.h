@@ -25,7 +25,7 @@ struct entropy_block {
 /* Blocks are transformed in pairs: both from one MCU, or, if an MCU has only one block of a component, from two MCUs.
  * These one or two MCUs are a group. */
 struct entropy {
-        struct bits bits;
+        struct jpeg_bits bits;
         int64_t dc[JPEG_COMPONENTS]; /* of the last block */
         uint32_t restart_interval;   /* MCUs; 0: none */
         uint32_t n_until_restart;

@@ -32,7 +32,7 @@ struct reading {
 };
 
 /* The content of a marker segment. */
-struct segment {
+struct marker_segment {
         const uint8_t *bytes;
         size_t n;
 };
@@ -43,7 +43,7 @@ static unsigned read_16(const uint8_t *bytes) {
 
 /* ---- one marker segment each: 0 or BASELINE_HANDS_OVER ---------------------------------------------------------- */
 
-static int read_divisors(struct reading *reading, struct segment segment) {
+static int read_divisors(struct reading *reading, struct marker_segment segment) {
         while (segment.n > 0) {
                 unsigned idx = segment.bytes[0] & 15, precision = segment.bytes[0] >> 4;
                 size_t n = 1 + JPEG_COEFFICIENTS * (precision + 1);
@@ -57,7 +57,7 @@ static int read_divisors(struct reading *reading, struct segment segment) {
         return 0;
 }
 
-static int header_read_codes(struct reading *reading, struct segment segment) {
+static int header_read_codes(struct reading *reading, struct marker_segment segment) {
         while (segment.n > 0) {
                 unsigned kind = segment.bytes[0] >> 4, idx = segment.bytes[0] & 15;
                 size_t n = HUFFMAN_LENGTHS;
@@ -75,7 +75,7 @@ static int header_read_codes(struct reading *reading, struct segment segment) {
         return 0;
 }
 
-static int header_read_frame(struct reading *reading, struct segment segment) {
+static int header_read_frame(struct reading *reading, struct marker_segment segment) {
         struct jpeg_header *header = reading->header;
         const uint8_t *at = segment.bytes;
 
@@ -100,7 +100,7 @@ static int header_read_frame(struct reading *reading, struct segment segment) {
 }
 
 /* Reads what JFIF and Adobe say about the colours. libjpeg warns of a major version of JFIF other than 1. */
-static int read_application(struct reading *reading, unsigned marker, struct segment segment) {
+static int read_application(struct reading *reading, unsigned marker, struct marker_segment segment) {
         if (marker == APP0 && segment.n >= 14 && memcmp(segment.bytes, "JFIF", 5) == 0) {
                 reading->has_jfif = true;
                 return segment.bytes[5] == 1 ? 0 : BASELINE_HANDS_OVER;
@@ -112,7 +112,7 @@ static int read_application(struct reading *reading, unsigned marker, struct seg
         return 0;
 }
 
-static int read_restarts(struct reading *reading, struct segment segment) {
+static int read_restarts(struct reading *reading, struct marker_segment segment) {
         if (segment.n != 2)
                 return BASELINE_HANDS_OVER;
         reading->header->restart_interval = read_16(segment.bytes);
@@ -120,7 +120,7 @@ static int read_restarts(struct reading *reading, struct segment segment) {
 }
 
 /* Accepts only one scan with all components, in the frame's order and with all coefficients. */
-static int header_read_scan(struct reading *reading, struct segment segment) {
+static int header_read_scan(struct reading *reading, struct marker_segment segment) {
         struct jpeg_header *header = reading->header;
         uint32_t n = header->n_components;
         const uint8_t *at = segment.bytes;
@@ -139,7 +139,7 @@ static int header_read_scan(struct reading *reading, struct segment segment) {
         return at[0] == 0 && at[1] == JPEG_COEFFICIENTS - 1 && at[2] == 0 ? 0 : BASELINE_HANDS_OVER;
 }
 
-static int header_read_segment(struct reading *reading, unsigned marker, struct segment segment) {
+static int header_read_segment(struct reading *reading, unsigned marker, struct marker_segment segment) {
         switch (marker) {
         case DQT:
                 return read_divisors(reading, segment);
@@ -180,7 +180,7 @@ static int read_segments(struct reading *reading, const uint8_t *at, const uint8
                 n = read_16(at); /* includes itself */
                 if (n < 2 || n > (size_t)(end - at))
                         return BASELINE_HANDS_OVER;
-                r = header_read_segment(reading, marker, (struct segment){ at + 2, n - 2 });
+                r = header_read_segment(reading, marker, (struct marker_segment){ at + 2, n - 2 });
                 if (r != 0)
                         return r;
                 at += n;

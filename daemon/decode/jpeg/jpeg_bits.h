@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-struct bits {
+struct jpeg_bits {
         uint64_t next;   /* the bits, the first one topmost */
         uint64_t n_bits; /* of them, in the low six bits; the others are rubbish, so that it may be counted down by more
                           */
@@ -16,7 +16,7 @@ struct bits {
 };
 
 /* Afterwards there are at least 56 bits. */
-static inline void bits_refill(struct bits *bits) {
+static inline void bits_refill(struct jpeg_bits *bits) {
         uint64_t eight;
 
         memcpy(&eight, bits->at, sizeof(eight));
@@ -26,12 +26,12 @@ static inline void bits_refill(struct bits *bits) {
 }
 
 /* Uses only the low six bits of n. */
-static inline void bits_drop(struct bits *bits, uint64_t n) {
+static inline void bits_drop(struct jpeg_bits *bits, uint64_t n) {
         bits->next <<= n & 63;
         bits->n_bits -= n;
 }
 
 /* How many bits are left before `end`; negative: more were read than there are. */
-static inline int64_t bits_left(const struct bits *bits, const uint8_t *end) {
+static inline int64_t bits_left(const struct jpeg_bits *bits, const uint8_t *end) {
         return (end - bits->at) * 8 + (int64_t)(bits->n_bits & 63);
 }

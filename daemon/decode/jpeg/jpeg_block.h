@@ -16,14 +16,14 @@
 #define POSITION_LAST (JPEG_COEFFICIENTS - 1)
 
 /* The value of `size` bits (1 to 15) that comes next. */
-INLINE int block_value(const struct bits *bits, unsigned size) {
+INLINE int block_value(const struct jpeg_bits *bits, unsigned size) {
         int value = (int)(bits->next >> (64 - size));
 
         return value >> (size - 1) ? value : value - ((1 << size) - 1);
 }
 
 /* The symbol of a code of any length, which is dropped from the bits; -1: there is no such code. */
-static __attribute__((noinline)) int block_symbol(struct bits *bits, const struct huffman_codes *codes) {
+static __attribute__((noinline)) int block_symbol(struct jpeg_bits *bits, const struct huffman_codes *codes) {
         for (unsigned length = 1; length <= HUFFMAN_LENGTHS; length++) {
                 int32_t code = (int32_t)(bits->next >> (64 - length));
 
@@ -38,12 +38,12 @@ static __attribute__((noinline)) int block_symbol(struct bits *bits, const struc
 /* ---- DC -------------------------------------------------------------------------------------------------------- */
 
 /* Needs 27 bits. 0, or -1: no such code. */
-INLINE int block_read_dc(struct bits *bits, const struct huffman_dc *table, int *ret_difference) {
+INLINE int block_read_dc(struct jpeg_bits *bits, const struct huffman_dc *table, int *ret_difference) {
         const struct huffman_dc_entry *entry = &table->entries[bits->next >> (64 - HUFFMAN_DC_BITS)];
         int size;
 
         if (UNLIKELY(entry->n_bits == 0)) {
-                struct bits copy = *bits;
+                struct jpeg_bits copy = *bits;
 
                 size = block_symbol(&copy, &table->codes);
                 *bits = copy;
@@ -62,7 +62,7 @@ INLINE int block_read_dc(struct bits *bits, const struct huffman_dc *table, int 
 
 /* A symbol whose code is too long for the tables. Returns the new position; at the end of the block, the old one plus
  * HUFFMAN_END; or -1. `block`: NULL if nothing is stored. */
-static __attribute__((noinline)) int block_slow_ac(struct bits *bits, const struct huffman_ac *table,
+static __attribute__((noinline)) int block_slow_ac(struct jpeg_bits *bits, const struct huffman_ac *table,
                                                    const uint8_t *place, int16_t *block, int position) {
         int symbol, run, size;
 
@@ -87,13 +87,13 @@ static __attribute__((noinline)) int block_slow_ac(struct bits *bits, const stru
 }
 
 /* One lookup. The state before it is kept, because the rare cases start again from there. */
-struct lookup {
+struct huffman_lookup {
         const struct huffman_ac_entry *entry;
         uint64_t bits_before, position_before;
 };
 
-INLINE void block_step(struct bits *bits, const struct huffman_ac *table, const uint8_t *place, int16_t *block,
-                       uint64_t *position, struct lookup *lookup) {
+INLINE void block_step(struct jpeg_bits *bits, const struct huffman_ac *table, const uint8_t *place, int16_t *block,
+                       uint64_t *position, struct huffman_lookup *lookup) {
         uint64_t before = bits->next, idx = before >> (64 - HUFFMAN_AC_BITS), step = table->steps[idx];
         const struct huffman_ac_entry *entry = &table->entries[idx];
         int first = (int)((uint64_t)entry->correction + (before >> (entry->shift & 63)));
@@ -110,13 +110,13 @@ INLINE void block_step(struct bits *bits, const struct huffman_ac *table, const 
 
 /* Handles a lookup that led beyond the last position. Returns the position of the block's last coefficient, -1, or,
  * with ret_goes_on set, the position from which to continue. */
-INLINE int block_end_ac(struct bits *bits, const struct huffman_ac *table, const uint8_t *place, int16_t *block,
-                        uint64_t position, const struct lookup *lookup, bool *ret_goes_on) {
+INLINE int block_end_ac(struct jpeg_bits *bits, const struct huffman_ac *table, const uint8_t *place, int16_t *block,
+                        uint64_t position, const struct huffman_lookup *lookup, bool *ret_goes_on) {
         const struct huffman_ac_entry *entry = lookup->entry;
         int last;
 
         if (UNLIKELY(entry->step >> HUFFMAN_STEP_SHIFT == HUFFMAN_SLOW)) {
-                struct bits copy = *bits; /* the lookup dropped no bits */
+                struct jpeg_bits copy = *bits; /* the lookup dropped no bits */
 
                 last = block_slow_ac(&copy, table, place, block, (int)lookup->position_before);
                 *bits = copy;
@@ -135,9 +135,9 @@ INLINE int block_end_ac(struct bits *bits, const struct huffman_ac *table, const
 }
 
 /* Needs 27 bits. Returns the position of the last coefficient (which may be zero, if the file says so), or -1. */
-INLINE int block_read_ac(struct bits *bits, const struct huffman_ac *table, const uint8_t *place, int16_t *block) {
+INLINE int block_read_ac(struct jpeg_bits *bits, const struct huffman_ac *table, const uint8_t *place, int16_t *block) {
         uint64_t position = 0;
-        struct lookup lookup;
+        struct huffman_lookup lookup;
         bool goes_on = false;
         int last;
 
@@ -163,8 +163,8 @@ INLINE int block_read_ac(struct bits *bits, const struct huffman_ac *table, cons
 /* ---- AC, without storing --------------------------------------------------------------------------------------- */
 
 /* Continues two symbols at a time, from where a step over several symbols left the block or met a slow code. */
-INLINE int block_skip_rest(struct bits *bits, const struct huffman_ac *table, uint64_t position) {
-        struct lookup lookup;
+INLINE int block_skip_rest(struct jpeg_bits *bits, const struct huffman_ac *table, uint64_t position) {
+        struct huffman_lookup lookup;
         bool goes_on;
         int last;
 
@@ -175,7 +175,7 @@ INLINE int block_skip_rest(struct bits *bits, const struct huffman_ac *table, ui
 
                         bits_refill(bits);
                         idx = bits->next >> (64 - HUFFMAN_AC_BITS);
-                        lookup = (struct lookup){ &table->entries[idx], bits->next, position };
+                        lookup = (struct huffman_lookup){ &table->entries[idx], bits->next, position };
                         bits_drop(bits, table->steps[idx]);
                         position += table->steps[idx] >> HUFFMAN_STEP_SHIFT;
                 } while (position < POSITION_LAST);
@@ -192,7 +192,7 @@ struct skip {
         uint64_t step, bits_before, position, position_before;
 };
 
-INLINE void block_skip_step(struct bits *bits, const uint16_t *skips, struct skip *skip) {
+INLINE void block_skip_step(struct jpeg_bits *bits, const uint16_t *skips, struct skip *skip) {
         uint64_t step = skips[bits->next >> (64 - HUFFMAN_AC_BITS)];
 
         skip->step = step;
@@ -203,7 +203,7 @@ INLINE void block_skip_step(struct bits *bits, const uint16_t *skips, struct ski
 }
 
 /* Like block_read_ac(). `skips`: huffman_ac_skips(), or the table's own steps. */
-INLINE int block_skip_ac(struct bits *bits, const struct huffman_ac *table, const uint16_t *skips) {
+INLINE int block_skip_ac(struct jpeg_bits *bits, const struct huffman_ac *table, const uint16_t *skips) {
         struct skip skip = { 0 };
 
         for (;;) {

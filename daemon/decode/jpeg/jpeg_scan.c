@@ -73,20 +73,20 @@ static void jpeg_scan_fill(struct scan *scan) {
         scan->limit = to - SCAN_MCU_MAX;
 }
 
-static void start_segment(struct scan *scan, struct bits *bits) {
+static void start_segment(struct scan *scan, struct jpeg_bits *bits) {
         scan->is_segment_end = false;
         scan->filled = scan->bytes;
-        *bits = (struct bits){ .at = scan->bytes };
+        *bits = (struct jpeg_bits){ .at = scan->bytes };
         jpeg_scan_fill(scan);
 }
 
-void scan_start(struct scan *scan, struct bits *bits, const uint8_t *begin, const uint8_t *end) {
+void scan_start(struct scan *scan, struct jpeg_bits *bits, const uint8_t *begin, const uint8_t *end) {
         scan->next = begin;
         scan->end = end;
         start_segment(scan, bits);
 }
 
-int scan_more(struct scan *scan, struct bits *bits) {
+int scan_more(struct scan *scan, struct jpeg_bits *bits) {
         size_t n_left;
 
         if (scan->is_segment_end)
@@ -101,7 +101,7 @@ int scan_more(struct scan *scan, struct bits *bits) {
         return 0;
 }
 
-int scan_end_segment(struct scan *scan, struct bits *bits, uint8_t marker) {
+int scan_end_segment(struct scan *scan, struct jpeg_bits *bits, uint8_t marker) {
         int64_t n_left;
 
         if (bits->at > scan->limit && scan_more(scan, bits) != 0)
@@ -112,7 +112,7 @@ int scan_end_segment(struct scan *scan, struct bits *bits, uint8_t marker) {
         return n_left < 0 || n_left >= 8 || scan->marker != marker ? BASELINE_HANDS_OVER : 0;
 }
 
-void scan_next_segment(struct scan *scan, struct bits *bits) {
+void scan_next_segment(struct scan *scan, struct jpeg_bits *bits) {
         scan->next += 2;
         start_segment(scan, bits);
 }

@@ -29,15 +29,15 @@ struct scan {
 };
 
 /* From the file's bytes [begin, end). */
-void scan_start(struct scan *scan, struct bits *bits, const uint8_t *begin, const uint8_t *end);
+void scan_start(struct scan *scan, struct jpeg_bits *bits, const uint8_t *begin, const uint8_t *end);
 
 /* Makes sure that an MCU can be read; to be called if bits->at > scan->limit. 0, or BASELINE_HANDS_OVER: more was read
  * than the segment has. */
-int scan_more(struct scan *scan, struct bits *bits);
+int scan_more(struct scan *scan, struct jpeg_bits *bits);
 
 /* Checks the end of a segment: only padding bits are left, nothing is missing, and `marker` follows. 0 or
  * BASELINE_HANDS_OVER. */
-int scan_end_segment(struct scan *scan, struct bits *bits, uint8_t marker);
+int scan_end_segment(struct scan *scan, struct jpeg_bits *bits, uint8_t marker);
 
 /* Continues after the marker. */
-void scan_next_segment(struct scan *scan, struct bits *bits);
+void scan_next_segment(struct scan *scan, struct jpeg_bits *bits);

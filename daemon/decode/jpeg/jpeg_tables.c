@@ -201,7 +201,7 @@ static int jpeg_tables_hold(struct shared_table *held[JPEG_COMPONENTS], bool is_
         return r;
 }
 
-int tables_hold(struct tables *tables, const struct jpeg_header *header) {
+int tables_hold(struct jpeg_tables *tables, const struct jpeg_header *header) {
         bool ignored[JPEG_COMPONENTS];
         int r = 0;
 
@@ -212,7 +212,7 @@ int tables_hold(struct tables *tables, const struct jpeg_header *header) {
         return r;
 }
 
-void tables_fini(struct tables *tables) {
+void tables_fini(struct jpeg_tables *tables) {
         for (uint32_t c = 0; c < JPEG_COMPONENTS; c++) {
                 jpeg_tables_let_go(tables->dc[c]);
                 jpeg_tables_let_go(tables->ac[c]);
@@ -220,15 +220,15 @@ void tables_fini(struct tables *tables) {
         memset(tables, 0, sizeof(*tables));
 }
 
-const struct huffman_dc *tables_dc(const struct tables *tables, uint32_t component) {
+const struct huffman_dc *tables_dc(const struct jpeg_tables *tables, uint32_t component) {
         return tables->dc[component]->dc;
 }
 
-const struct huffman_ac *tables_ac(const struct tables *tables, uint32_t component) {
+const struct huffman_ac *tables_ac(const struct jpeg_tables *tables, uint32_t component) {
         return tables->ac[component]->ac;
 }
 
-const uint16_t *tables_skips(const struct tables *tables, uint32_t component) {
+const uint16_t *tables_skips(const struct jpeg_tables *tables, uint32_t component) {
         struct huffman_ac *ac = tables->ac[component]->ac;
 
         return tables->is_known[component] ? huffman_ac_skips(ac) : ac->steps;

@@ -13,7 +13,7 @@
 
 #define DEPTH_MAX 64u /* folders in each other: a descriptor each while they are walked */
 
-struct walk {
+struct folder_walk {
         struct origin_run *run;
         char *root;          /* without links, as realpath() says it */
         char path[PATH_MAX]; /* of what is looked at, below the root */
@@ -26,11 +26,11 @@ static void origin_folder_closedirp(DIR **dir) {
                 closedir(*dir);
 }
 
-static int origin_folder_fail(struct walk *walk, struct why *why, int error, const char *what) {
+static int origin_folder_fail(struct folder_walk *walk, struct why *why, int error, const char *what) {
         return why_set(why, error, "%s: \"%s\" %s", walk->run->shown, walk->path, what);
 }
 
-static int origin_folder_add_file(struct walk *walk, const struct stat *found, struct why *why) {
+static int origin_folder_add_file(struct folder_walk *walk, const struct stat *found, struct why *why) {
         char etag[64];
         struct plan_file file = { .path = walk->path, .n_bytes = (uint64_t)found->st_size, .etag = etag };
         struct why inner = { 0 };
@@ -48,7 +48,7 @@ static int origin_folder_add_file(struct walk *walk, const struct stat *found, s
 }
 
 /* A link may lead to a file inside the folder. A link to a folder could lead round in circles. */
-static int add_link(struct walk *walk, struct why *why) {
+static int add_link(struct folder_walk *walk, struct why *why) {
         char path[2 * PATH_MAX];
         _cleanup_(freep) char *target = NULL;
         size_t n_root = strlen(walk->root);
@@ -69,10 +69,10 @@ static int add_link(struct walk *walk, struct why *why) {
         return origin_folder_add_file(walk, &found, why);
 }
 
-static int walk_folder(struct walk *walk, int parent_fd, const char *name, size_t n_path, uint32_t depth,
+static int walk_folder(struct folder_walk *walk, int parent_fd, const char *name, size_t n_path, uint32_t depth,
                        struct why *why);
 
-static int origin_folder_look_at(struct walk *walk, int dir_fd, const char *name, size_t n_path, uint32_t depth,
+static int origin_folder_look_at(struct folder_walk *walk, int dir_fd, const char *name, size_t n_path, uint32_t depth,
                                  struct why *why) {
         size_t n_name = strlen(name), n = n_path + (n_path > 0);
         struct stat found;
@@ -94,7 +94,7 @@ static int origin_folder_look_at(struct walk *walk, int dir_fd, const char *name
         return origin_folder_fail(walk, why, -EINVAL, "is not a file: sockets, pipes and devices cannot be staged");
 }
 
-static int walk_folder(struct walk *walk, int parent_fd, const char *name, size_t n_path, uint32_t depth,
+static int walk_folder(struct folder_walk *walk, int parent_fd, const char *name, size_t n_path, uint32_t depth,
                        struct why *why) {
         _cleanup_(origin_folder_closedirp) DIR *dir = NULL;
         struct dirent *entry;
@@ -127,7 +127,7 @@ static int walk_folder(struct walk *walk, int parent_fd, const char *name, size_
 
 int origin_folder(struct origin_run *run, struct why *why) {
         _cleanup_(freep) char *root = NULL;
-        _cleanup_(freep) struct walk *walk = calloc(1, sizeof(*walk)); /* too large for a stack */
+        _cleanup_(freep) struct folder_walk *walk = calloc(1, sizeof(*walk)); /* too large for a stack */
         char path[PATH_MAX];
         int r;
 

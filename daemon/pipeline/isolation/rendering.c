@@ -425,14 +425,14 @@ static int order_ahead(struct rendering *rendering, struct task *task, struct wh
 
 static void take_ahead(struct ordered *ordered, const struct render_order *order, const struct render_answer *answer) {
         for (uint32_t k = 0; k < answer->n_opened; k++) {
-                struct ahead *ahead = &ordered->ahead[order->fields[k].idx];
+                struct ordered_field *ahead = &ordered->ahead[order->fields[k].idx];
 
                 ahead->opened = answer->opened[k].opened;
-                ahead->state = answer->opened[k].is_rendered ? AHEAD_RENDERED : AHEAD_OPENED;
+                ahead->state = answer->opened[k].is_rendered ? ORDERED_RENDERED : ORDERED_OPENED;
         }
         ordered->error = told_error(answer, &ordered->why);
         if (ordered->error < 0)
-                ordered->ahead[order->fields[answer->n_opened].idx].state = AHEAD_FAILED;
+                ordered->ahead[order->fields[answer->n_opened].idx].state = ORDERED_FAILED;
 }
 
 static struct ordered *begin_ordered(struct ordered *ordered, struct task *task) {
@@ -495,7 +495,7 @@ static void take_up(struct rendering *rendering, struct ordered *ordered) {
 
 /* An error of a cell that was asked for one field only is that field's. */
 static int rendering_note_error(struct rendering *rendering, int error, const struct why *why) {
-        rendering->now->ahead[rendering->orders[0].fields[0].idx].state = AHEAD_FAILED;
+        rendering->now->ahead[rendering->orders[0].fields[0].idx].state = ORDERED_FAILED;
         rendering->now->error = error;
         rendering->now->why = *why;
         return 0;
@@ -549,15 +549,15 @@ static int order_alone(struct rendering *rendering, uint32_t idx_field, uint64_t
 }
 
 int rendering_open(struct rendering *rendering, uint32_t idx_field, struct codec_opened *ret_opened, struct why *why) {
-        struct ahead *ahead = &rendering->now->ahead[idx_field];
+        struct ordered_field *ahead = &rendering->now->ahead[idx_field];
         struct render_field *field;
         int r = 0;
 
-        if (ahead->state == AHEAD_FAILED) {
+        if (ahead->state == ORDERED_FAILED) {
                 *why = rendering->now->why;
                 return rendering->now->error;
         }
-        if (ahead->state == AHEAD_NONE) {
+        if (ahead->state == ORDERED_NONE) {
                 r = order_alone(rendering, idx_field, 0, &field, why);
                 if (r == 0)
                         r = ask_now(rendering, why);
@@ -566,7 +566,7 @@ int rendering_open(struct rendering *rendering, uint32_t idx_field, struct codec
                 if (r != 0)
                         return r;
                 ahead->opened = rendering->answers[0]->opened[0].opened;
-                ahead->state = AHEAD_OPENED;
+                ahead->state = ORDERED_OPENED;
         }
         *ret_opened = ahead->opened;
         if (codec_is_plugged(program_codec(rendering->now_task->program, idx_field)))
@@ -587,11 +587,11 @@ static int render_now(struct rendering *rendering, struct why *why) {
 
 int rendering_write(struct rendering *rendering, uint32_t idx_field, uint8_t *out, uint64_t room_bytes,
                     uint64_t n_skipped_bytes, uint64_t n_kept_bytes, uint64_t allowed_bytes, struct why *why) {
-        struct ahead *ahead = &rendering->now->ahead[idx_field];
+        struct ordered_field *ahead = &rendering->now->ahead[idx_field];
         struct render_field *field;
         int r;
 
-        if (ahead->state == AHEAD_RENDERED)
+        if (ahead->state == ORDERED_RENDERED)
                 return 0;
         r = order_alone(rendering, idx_field, allowed_bytes, &field, why);
         if (r < 0)

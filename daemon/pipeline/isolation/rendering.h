@@ -17,15 +17,15 @@
 /* Positive outcome: the rank has left or moved on, and nobody wants the sample. */
 #define RENDERING_DROPPED 8
 
-enum ahead_state {
-        AHEAD_NONE, /* not ordered, or not done: an earlier field failed */
-        AHEAD_OPENED,
-        AHEAD_RENDERED,
-        AHEAD_FAILED, /* rendering->error */
+enum ordered_state {
+        ORDERED_NONE, /* not ordered, or not done: an earlier field failed */
+        ORDERED_OPENED,
+        ORDERED_RENDERED,
+        ORDERED_FAILED, /* rendering->error */
 };
 
-struct ahead {
-        enum ahead_state state;
+struct ordered_field {
+        enum ordered_state state;
         struct codec_opened opened;
 };
 
@@ -38,8 +38,8 @@ struct laid {
 /* A sample whose fields have been ordered. */
 struct ordered {
         struct task *task; /* NULL: none */
-        struct ahead ahead[DLP_TENSORS_MAX];
-        int error; /* of the field that is AHEAD_FAILED */
+        struct ordered_field ahead[DLP_TENSORS_MAX];
+        int error; /* of the field that is ORDERED_FAILED */
         struct why why;
         uint64_t took_ns; /* its part of the time that the worker waited, before it began with the sample */
         uint32_t n_stages;

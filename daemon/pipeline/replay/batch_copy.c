@@ -7,7 +7,7 @@
 /* ---- what a batch consists of ---------------------------------------------------------------------------------- */
 
 /* One walk over all pieces of a batch serves counting, copying out and copying in. `at` runs through the copy. */
-struct walk {
+struct copy_walk {
         enum {
                 WALK_COUNTS,
                 WALK_TAKES,
@@ -17,7 +17,7 @@ struct walk {
         uint64_t n_bytes;
 };
 
-static void piece(struct walk *walk, void *in_slot, uint64_t n_bytes) {
+static void piece(struct copy_walk *walk, void *in_slot, uint64_t n_bytes) {
         walk->n_bytes += n_bytes;
         if (walk->does == WALK_COUNTS || n_bytes == 0)
                 return;
@@ -41,7 +41,7 @@ static uint64_t batch_copy_span_of(const struct dlp_tensor_record *tensor) {
 }
 
 /* The arrays of places must be known before this: where samples are is in them. */
-static void walk_tensor(struct walk *walk, const struct ring *ring, const struct slot *slot,
+static void walk_tensor(struct copy_walk *walk, const struct ring *ring, const struct slot *slot,
                         const struct dlp_slot_record *record, const struct dlp_tensor_record *tensor) {
         const struct dlp_place *places;
 
@@ -55,7 +55,7 @@ static void walk_tensor(struct walk *walk, const struct ring *ring, const struct
                         piece(walk, slot->base + places[i].offset, places[i].n_bytes);
 }
 
-static void walk_batch(struct walk *walk, const struct ring *ring, const struct slot *slot,
+static void walk_batch(struct copy_walk *walk, const struct ring *ring, const struct slot *slot,
                        const struct dlp_slot_record *record) {
         const struct dlp_control *control = ring->control;
         uint32_t n_errors = record->n_errors < DLP_SLOT_ERRORS_MAX ? record->n_errors : DLP_SLOT_ERRORS_MAX;
@@ -74,7 +74,7 @@ static void walk_batch(struct walk *walk, const struct ring *ring, const struct 
 /* ---- keeping --------------------------------------------------------------------------------------------------- */
 
 int batch_copy_take(struct batch_copy *kept, const struct ring *ring, const struct slot *slot, struct budget *budget) {
-        struct walk walk = { .does = WALK_COUNTS };
+        struct copy_walk walk = { .does = WALK_COUNTS };
         uint64_t n_bytes;
         struct why why;
         int r;
@@ -95,7 +95,7 @@ int batch_copy_take(struct batch_copy *kept, const struct ring *ring, const stru
                 return -ENOMEM;
         }
         *kept->record = *slot->record;
-        walk = (struct walk){ .does = WALK_TAKES, .at = kept->bytes };
+        walk = (struct copy_walk){ .does = WALK_TAKES, .at = kept->bytes };
         walk_batch(&walk, ring, slot, slot->record);
         return 0;
 }
@@ -103,7 +103,7 @@ int batch_copy_take(struct batch_copy *kept, const struct ring *ring, const stru
 void batch_copy_put(const struct batch_copy *kept, const struct ring *ring, const struct slot *slot) {
         const struct dlp_slot_record *from = kept->record;
         struct dlp_slot_record *record = slot->record;
-        struct walk walk = { .does = WALK_PUTS, .at = kept->bytes };
+        struct copy_walk walk = { .does = WALK_PUTS, .at = kept->bytes };
 
         record->n_samples = from->n_samples;
         record->n_planned = from->n_planned;

@@ -11,7 +11,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/shown/shorten.h"
 
-struct indexing {
+struct stage_indexing {
         struct version *version;
         const char *format;
         char path[PATH_MAX], new_path[PATH_MAX];
@@ -78,7 +78,7 @@ static int stage_indexing_look_at(struct run *run, const struct version *version
 }
 
 /* Opens it as the daemon will. */
-static int stage_indexing_check(struct run *run, const struct indexing *indexing, struct why *why) {
+static int stage_indexing_check(struct run *run, const struct stage_indexing *indexing, struct why *why) {
         struct source *index = NULL;
         int r = index_open(indexing->new_path, NULL, &index, why);
 
@@ -94,7 +94,7 @@ static int stage_indexing_check(struct run *run, const struct indexing *indexing
 /* Every node looks at its own files: no slower than one for all. Files that cannot have an index, or need none, go
  * without. */
 static int stage_indexing_build(struct run *run, void *argument, struct why *why) {
-        struct indexing *indexing = argument;
+        struct stage_indexing *indexing = argument;
         const struct format *format;
         _cleanup_(closep) int fd = -1;
         int r = format_of_version(run, indexing->version, indexing->format, &format, why);
@@ -121,7 +121,7 @@ static int stage_indexing_compare(struct run *run, struct why *why) {
 }
 
 int version_index(struct run *run, struct version *version, struct why *why) {
-        struct indexing indexing = { .version = version, .format = run->next.format };
+        struct stage_indexing indexing = { .version = version, .format = run->next.format };
         char name[PLACE_VERSION_SIZE];
         int r;
 

@@ -13,8 +13,8 @@
 
 #define GROWING_MAX 64u /* half a KiB and a descriptor each */
 
-static struct growing *tree_growing_find(struct tree *tree, uint64_t idx_file) {
-        struct growing *growing;
+static struct growing_file *tree_growing_find(struct tree *tree, uint64_t idx_file) {
+        struct growing_file *growing;
 
         TAILQ_FOREACH(growing, &tree->growing, entry)
                 if (growing->idx_file == idx_file)
@@ -22,7 +22,7 @@ static struct growing *tree_growing_find(struct tree *tree, uint64_t idx_file) {
         return NULL;
 }
 
-static void tree_growing_drop(struct tree *tree, struct growing *growing) {
+static void tree_growing_drop(struct tree *tree, struct growing_file *growing) {
         TAILQ_REMOVE(&tree->growing, growing, entry);
         tree->n_growing--;
         closep(&growing->fd);
@@ -31,7 +31,7 @@ static void tree_growing_drop(struct tree *tree, struct growing *growing) {
 }
 
 void growing_drop(struct tree *tree, uint64_t idx_file) {
-        struct growing *growing = tree_growing_find(tree, idx_file);
+        struct growing_file *growing = tree_growing_find(tree, idx_file);
 
         if (growing)
                 tree_growing_drop(tree, growing);
@@ -43,8 +43,8 @@ void growing_drop_all(struct tree *tree) {
 }
 
 /* What was used least recently makes room. */
-static struct growing *tree_growing_add(struct tree *tree, uint64_t idx_file) {
-        struct growing *growing = calloc(1, sizeof(*growing));
+static struct growing_file *tree_growing_add(struct tree *tree, uint64_t idx_file) {
+        struct growing_file *growing = calloc(1, sizeof(*growing));
 
         if (!growing)
                 return NULL;
@@ -59,7 +59,7 @@ static struct growing *tree_growing_add(struct tree *tree, uint64_t idx_file) {
 }
 
 void growing_begin(struct tree *tree, uint64_t idx_file, struct sha256 *sha, uint64_t n_hashed) {
-        struct growing *growing;
+        struct growing_file *growing;
 
         pthread_mutex_lock(&tree->lock); /* the threads that check hand over */
         growing = tree_growing_find(tree, idx_file);
@@ -133,8 +133,8 @@ static int tree_growing_open_file(struct tree *tree, uint64_t idx_file) {
         return take_fd(&fd);
 }
 
-int growing_get(struct tree *tree, uint64_t idx_file, struct growing **ret_growing, struct why *why) {
-        struct growing *growing = tree_growing_find(tree, idx_file);
+int growing_get(struct tree *tree, uint64_t idx_file, struct growing_file **ret_growing, struct why *why) {
+        struct growing_file *growing = tree_growing_find(tree, idx_file);
         int r;
 
         if (!growing)
@@ -156,7 +156,7 @@ int growing_get(struct tree *tree, uint64_t idx_file, struct growing **ret_growi
         return 0;
 }
 
-int growing_catch_up(struct tree *tree, struct growing *growing, uint64_t end) {
+int growing_catch_up(struct tree *tree, struct growing_file *growing, uint64_t end) {
         uint64_t first;
 
         chunks_of_file(tree->chunks, growing->idx_file, &first);

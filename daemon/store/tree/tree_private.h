@@ -37,8 +37,8 @@ struct roots {
 };
 
 /* A large file that is not whole: SHA-256 of its beginning. */
-struct growing {
-        TAILQ_ENTRY(growing) entry;
+struct growing_file {
+        TAILQ_ENTRY(growing_file) entry;
         uint64_t idx_file;
         int fd;            /* -1: not opened yet */
         struct sha256 sha; /* of the first n_hashed bytes */
@@ -48,7 +48,7 @@ struct growing {
         uint64_t idx_looked; /* no chunk of the file before this one was missing; looked at again in the end */
 };
 
-TAILQ_HEAD(growing_list, growing);
+TAILQ_HEAD(growing_list, growing_file);
 
 struct tree {
         struct place place;
@@ -95,7 +95,7 @@ struct lookup *roots_for(struct roots *roots, const struct plan_file *file);
 /* ---- tree_growing.c: with the lock held -------------------------------------------------------------------------- */
 
 /* The file, open for writing, made and its space taken if it is not there yet. Valid until the next call. */
-int growing_get(struct tree *tree, uint64_t idx_file, struct growing **ret_growing, struct why *why);
+int growing_get(struct tree *tree, uint64_t idx_file, struct growing_file **ret_growing, struct why *why);
 
 /* SHA-256 of a file's beginning, as it was found on the disk; takes over what is in `sha` (or lets it go). */
 void growing_begin(struct tree *tree, uint64_t idx_file, struct sha256 *sha, uint64_t n_hashed);
@@ -104,7 +104,7 @@ void growing_drop_all(struct tree *tree);
 
 /* Hashes what lies on the disk between n_hashed and `end`, up to the first chunk that is missing. One that cannot
  * be read is missing from then on. 0, -ECANCELED. */
-int growing_catch_up(struct tree *tree, struct growing *growing, uint64_t end);
+int growing_catch_up(struct tree *tree, struct growing_file *growing, uint64_t end);
 
 /* ---- tree_read.c ------------------------------------------------------------------------------------------------ */
 

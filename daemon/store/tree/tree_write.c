@@ -159,7 +159,7 @@ static int write_small_files(struct tree *tree, uint64_t idx_chunk, const struct
 
 /* Does this chunk follow what is hashed, or what other threads are about to hash? Then it is hashed after that. If not,
  * it is read again later. What lies before it on the disk and was not hashed yet is read. */
-static int claim_turn(struct tree *tree, struct growing *growing, const struct chunk *chunk, bool *ret_has_turn) {
+static int claim_turn(struct tree *tree, struct growing_file *growing, const struct chunk *chunk, bool *ret_has_turn) {
         int r = 0;
 
         while (growing->n_hashed > chunk->offset && growing->n_claimed > 0)
@@ -177,8 +177,8 @@ static int claim_turn(struct tree *tree, struct growing *growing, const struct c
 }
 
 /* A chunk that could not be written takes the turns of those that wait for it, too. */
-static void hash_in_turn(struct tree *tree, struct growing *growing, const struct chunk *chunk, const uint8_t *bytes,
-                         bool is_written) {
+static void hash_in_turn(struct tree *tree, struct growing_file *growing, const struct chunk *chunk,
+                         const uint8_t *bytes, bool is_written) {
         while (growing->n_hashed < chunk->offset && growing->n_hashed + growing->n_claimed > chunk->offset)
                 pthread_cond_wait(&tree->hashed, &tree->lock);
         if (growing->n_hashed + growing->n_claimed <= chunk->offset)
@@ -196,7 +196,7 @@ static void hash_in_turn(struct tree *tree, struct growing *growing, const struc
 }
 
 /* No chunk of it is missing: what is its SHA-256? */
-static int tree_write_judge_large(struct tree *tree, struct growing *growing, struct why *why) {
+static int tree_write_judge_large(struct tree *tree, struct growing_file *growing, struct why *why) {
         uint64_t idx_file = growing->idx_file;
         const struct plan_file *file = plan_file(tree->plan, idx_file);
         const uint8_t *known = state_expected(&tree->state, idx_file);
@@ -219,7 +219,7 @@ static int tree_write_judge_large(struct tree *tree, struct growing *growing, st
         return bad_file(tree, file, expected, found, why);
 }
 
-static bool is_complete(const struct tree *tree, struct growing *growing) {
+static bool is_complete(const struct tree *tree, struct growing_file *growing) {
         uint64_t first, n = chunks_of_file(tree->chunks, growing->idx_file, &first);
 
         growing->idx_looked = state_first_missing(&tree->state, growing->idx_looked, first + n);
@@ -232,7 +232,7 @@ static bool is_complete(const struct tree *tree, struct growing *growing) {
 static int write_part(struct tree *tree, uint64_t idx_chunk, const struct chunk *chunk, const uint8_t *bytes,
                       struct why *why) {
         const struct plan_file *file = plan_file(tree->plan, chunk->first_file);
-        struct growing *growing;
+        struct growing_file *growing;
         struct digest128 digest;
         bool has_turn;
         int r;

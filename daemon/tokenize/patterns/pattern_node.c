@@ -5,7 +5,7 @@
 
 #include "proto/base/cleanup.h"
 
-int pattern_node_read(const struct json_node *node, struct pattern **ret_pattern, struct why *why) {
+int pattern_node_read(const struct json_node *node, struct token_pattern **ret_pattern, struct why *why) {
         static const char *const NAMES[] = { "String", "Regex" };
         _cleanup_(freep) uint8_t *text = NULL;
         struct json_node members[2];

@@ -4,4 +4,4 @@
 #include "daemon/tokenize/json_node.h"
 #include "daemon/tokenize/patterns/token_pattern.h"
 
-int pattern_node_read(const struct json_node *node, struct pattern **ret_pattern, struct why *why);
+int pattern_node_read(const struct json_node *node, struct token_pattern **ret_pattern, struct why *why);

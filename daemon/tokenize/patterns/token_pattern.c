@@ -37,30 +37,30 @@ struct alternative {
         uint64_t ascii[2];
 };
 
-struct pattern {
+struct token_pattern {
         struct grow nodes, sets, alternatives;
         uint32_t root; /* its first alternative */
         uint8_t *literal;
         size_t n_literal;
 };
 
-static struct node *node_at(const struct pattern *pattern, uint32_t i) {
+static struct node *node_at(const struct token_pattern *pattern, uint32_t i) {
         return (struct node *)pattern->nodes.items + i;
 }
 
-static const struct pattern_set *set_at(const struct pattern *pattern, uint32_t i) {
+static const struct pattern_set *set_at(const struct token_pattern *pattern, uint32_t i) {
         return (const struct pattern_set *)pattern->sets.items + i;
 }
 
-static struct alternative *alternative_at(const struct pattern *pattern, uint32_t i) {
+static struct alternative *alternative_at(const struct token_pattern *pattern, uint32_t i) {
         return (struct alternative *)pattern->alternatives.items + i;
 }
 
-static void pattern_freep(struct pattern **pattern) {
+static void pattern_freep(struct token_pattern **pattern) {
         pattern_free(*pattern);
 }
 
-void pattern_free(struct pattern *pattern) {
+void pattern_free(struct token_pattern *pattern) {
         if (!pattern)
                 return;
         grow_free(&pattern->nodes);
@@ -73,7 +73,7 @@ void pattern_free(struct pattern *pattern) {
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
 struct pattern_reader {
-        struct pattern *pattern;
+        struct token_pattern *pattern;
         struct pattern_text text;
         const char *what; /* is not supported */
         unsigned depth;
@@ -272,7 +272,7 @@ static int read_alternatives(struct pattern_reader *reader, uint32_t idx_group, 
 /* ---- what alternatives begin with ------------------------------------------------------------------------------ */
 
 /* Adds the ASCII characters that a match from this node on can begin with. */
-static void add_first(const struct pattern *pattern, uint32_t idx, uint64_t ascii[2]) {
+static void add_first(const struct token_pattern *pattern, uint32_t idx, uint64_t ascii[2]) {
         for (;;) {
                 const struct node *node = node_at(pattern, idx);
 
@@ -301,7 +301,7 @@ static void add_first(const struct pattern *pattern, uint32_t idx, uint64_t asci
 
 /* Only of the outermost ones, which are tried at each place. Patterns whose groups would be looked at too often keep
  * all characters. */
-static void find_first(struct pattern *pattern) {
+static void find_first(struct token_pattern *pattern) {
         for (uint32_t i = pattern->root; i; i = alternative_at(pattern, i)->next) {
                 struct alternative *alternative = alternative_at(pattern, i);
 
@@ -312,8 +312,8 @@ static void find_first(struct pattern *pattern) {
         }
 }
 
-int pattern_new(const uint8_t *text, size_t n, struct pattern **ret_pattern, struct why *why) {
-        _cleanup_(pattern_freep) struct pattern *pattern = calloc(1, sizeof(*pattern));
+int pattern_new(const uint8_t *text, size_t n, struct token_pattern **ret_pattern, struct why *why) {
+        _cleanup_(pattern_freep) struct token_pattern *pattern = calloc(1, sizeof(*pattern));
         struct pattern_reader reader = { .pattern = pattern,
                                          .text = { .text = text, .n = n },
                                          .what = "an empty pattern" };
@@ -339,8 +339,8 @@ int pattern_new(const uint8_t *text, size_t n, struct pattern **ret_pattern, str
         return 0;
 }
 
-int pattern_new_literal(const uint8_t *bytes, size_t n, struct pattern **ret_pattern) {
-        _cleanup_(pattern_freep) struct pattern *pattern = calloc(1, sizeof(*pattern));
+int pattern_new_literal(const uint8_t *bytes, size_t n, struct token_pattern **ret_pattern) {
+        _cleanup_(pattern_freep) struct token_pattern *pattern = calloc(1, sizeof(*pattern));
 
         if (!pattern)
                 return -ENOMEM;
@@ -356,7 +356,7 @@ int pattern_new_literal(const uint8_t *bytes, size_t n, struct pattern **ret_pat
 /* ---- matching -------------------------------------------------------------------------------------------------- */
 
 struct match {
-        const struct pattern *pattern;
+        const struct token_pattern *pattern;
         const uint8_t *text;
         size_t n;
         struct pattern_work *work;
@@ -465,8 +465,8 @@ static size_t match_root(struct match *match, size_t at) {
         return NO_END;
 }
 
-static int find_literal(const struct pattern *pattern, const uint8_t *text, size_t n, size_t begin, size_t *ret_begin,
-                        size_t *ret_end) {
+static int find_literal(const struct token_pattern *pattern, const uint8_t *text, size_t n, size_t begin,
+                        size_t *ret_begin, size_t *ret_end) {
         const uint8_t *found = memmem(text + begin, n - begin, pattern->literal, pattern->n_literal);
 
         if (!found)
@@ -476,8 +476,8 @@ static int find_literal(const struct pattern *pattern, const uint8_t *text, size
         return 1;
 }
 
-int pattern_find(const struct pattern *pattern, struct pattern_work *work, const uint8_t *text, size_t n, size_t begin,
-                 size_t *ret_begin, size_t *ret_end) {
+int pattern_find(const struct token_pattern *pattern, struct pattern_work *work, const uint8_t *text, size_t n,
+                 size_t begin, size_t *ret_begin, size_t *ret_end) {
         struct match match = { .pattern = pattern, .text = text, .n = n, .work = work };
 
         if (pattern->literal)

@@ -20,7 +20,7 @@
 #define PATTERN_STEPS_MAX    (UINT64_C(1) << 24) /* for a text, */
 #define PATTERN_STEPS_A_BYTE 64u                 /* and for each byte of it */
 
-struct pattern;
+struct token_pattern;
 
 /* Of a text: what looking for patterns in it has taken so far. */
 struct pattern_work {
@@ -36,15 +36,15 @@ static inline void pattern_work_begin(struct pattern_work *work, uint64_t n) {
 }
 
 /* `text` is UTF-8. -EINVAL with the column and what is not supported; -ENOMEM. */
-int pattern_new(const uint8_t *text, size_t n, struct pattern **ret_pattern, struct why *why);
+int pattern_new(const uint8_t *text, size_t n, struct token_pattern **ret_pattern, struct why *why);
 
 /* One that matches exactly these bytes, n > 0. -ENOMEM. */
-int pattern_new_literal(const uint8_t *bytes, size_t n, struct pattern **ret_pattern);
+int pattern_new_literal(const uint8_t *bytes, size_t n, struct token_pattern **ret_pattern);
 
 /* Takes NULL. */
-void pattern_free(struct pattern *pattern);
+void pattern_free(struct token_pattern *pattern);
 
 /* The next match that is not empty, at or after `begin` in valid UTF-8. Returns 1; 0: there is none; -E2BIG: it would
  * take too long; -ECANCELED. */
-int pattern_find(const struct pattern *pattern, struct pattern_work *work, const uint8_t *text, size_t n, size_t begin,
-                 size_t *ret_begin, size_t *ret_end);
+int pattern_find(const struct token_pattern *pattern, struct pattern_work *work, const uint8_t *text, size_t n,
+                 size_t begin, size_t *ret_begin, size_t *ret_end);

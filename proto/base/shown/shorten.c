@@ -49,7 +49,7 @@ static void put_string(struct output *output, const char *string, size_t n, size
 }
 
 /* One conversion of a format, such as "%-8.3lu". */
-struct conversion {
+struct format_conversion {
         char spec[24];  /* with NUL */
         size_t n;       /* its length in the format */
         bool has_star;  /* its precision is an argument */
@@ -59,8 +59,8 @@ struct conversion {
 };
 
 /* False for what no sentence needs: a width that is an argument, long double, wide characters. */
-static bool conversion_read(const char *format, struct conversion *ret_conversion) {
-        struct conversion read = { .precision = -1 };
+static bool conversion_read(const char *format, struct format_conversion *ret_conversion) {
+        struct format_conversion read = { .precision = -1 };
         const char *at = format + 1, *length;
 
         at += strspn(at, "-+ #0");
@@ -92,7 +92,7 @@ static bool conversion_read(const char *format, struct conversion *ret_conversio
 /* The specification is one of the caller's format, whose arguments the compiler has checked there. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-static void put_number(struct output *output, const struct conversion *is, va_list *arguments) {
+static void put_number(struct output *output, const struct format_conversion *is, va_list *arguments) {
         char number[512];
         int n;
 
@@ -113,7 +113,7 @@ static void put_number(struct output *output, const struct conversion *is, va_li
 
 /* Writes all of it, each string in at most `limit` bytes. False: the format has something that is not known here. */
 static bool write_limited(struct output *output, size_t limit, const char *format, va_list list) {
-        struct conversion conversion;
+        struct format_conversion conversion;
         va_list arguments; /* a va_list that is a parameter cannot be passed on by its address */
         bool is_known = true;
 

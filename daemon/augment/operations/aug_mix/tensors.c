@@ -21,7 +21,7 @@ static ALWAYS_INLINE float fused(float a, float b, float c) {
 
 void tensor_autocontrast(const struct canvas *canvas) {
         struct level_range range;
-        struct tables tables;
+        struct pixel_tables tables;
 
         level_range_take(canvas, &range);
         for (unsigned channel = 0; channel < PIXEL_BYTES; channel++) {
@@ -66,7 +66,7 @@ static uint64_t add_levels(const uint8_t *row, uint32_t width) {
 
 void tensor_contrast(const struct canvas *canvas, double factor, bool is_grey) {
         float mean, rest = (float)(1.0 - factor);
-        struct tables tables;
+        struct pixel_tables tables;
         uint64_t sum = 0;
 
         for (uint32_t y = 0; y < canvas->height; y++)

@@ -15,7 +15,7 @@ enum {
 
 /* Albumentations' multiply_add() of uint8: in float32, clipped and truncated. The same for all channels. */
 static void run(const struct operation *operation, const struct canvas *canvas) {
-        struct tables tables;
+        struct pixel_tables tables;
 
         for (int i = 0; i < N_LEVELS; i++) {
                 float level = (float)i * operation->amount + operation->others[0];
