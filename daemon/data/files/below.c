@@ -11,6 +11,7 @@
 
 #include "daemon/base/machine/beneath.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/text.h"
 
 #define FOLDERS_MAX 1000u
 
@@ -32,14 +33,10 @@ void below_fini(struct below *below) {
 /* What lies beside the files of many a dataset. */
 static bool below_is_bystander(const char *name) {
         static const char *const ENDINGS[] = { ".md", ".json", ".txt", ".py", ".yaml", ".yml", ".crc" };
-        size_t n = strlen(name);
 
-        for (size_t i = 0; i < ARRAY_SIZE(ENDINGS); i++) {
-                size_t n_ending = strlen(ENDINGS[i]);
-
-                if (n > n_ending && strcmp(name + n - n_ending, ENDINGS[i]) == 0)
+        for (size_t i = 0; i < ARRAY_SIZE(ENDINGS); i++)
+                if (text_ends_with(name, ENDINGS[i]))
                         return true;
-        }
         return name[0] == '.' || name[0] == '_' || strncmp(name, "README", 6) == 0 || strncmp(name, "LICENSE", 7) == 0;
 }
 

@@ -12,10 +12,6 @@ void outside_init(struct outside_files *outside, int root_fd, const char *root, 
         *outside = (struct outside_files){ .root_fd = root_fd, .root = root, .builder = builder };
 }
 
-void outside_fini(struct outside_files *outside) {
-        *outside = (struct outside_files){ .root_fd = -1 };
-}
-
 int outside_check_length(uint64_t n_bytes, struct why *why) {
         if (n_bytes < PATH_MAX)
                 return 0;
@@ -44,25 +40,12 @@ static int outside_find_inner(const struct outside_files *outside, const char *p
         return 0;
 }
 
-static int outside_add_file(struct outside_files *outside, const char *path, const struct stat *status,
+static int outside_add_file(const struct outside_files *outside, const char *path, const struct stat *status,
                             struct index_row *ret_row) {
-        const char *slash = strrchr(path, '/');
-        size_t n_dir = slash ? (size_t)(slash - path) : 0;
         uint32_t flags = !status ? INDEX_FILE_UNREACHABLE : S_ISREG(status->st_mode) ? 0 : INDEX_FILE_NOT_REGULAR;
         struct index_row row = { .length = flags ? 0 : (uint64_t)status->st_size };
-        int r = 0;
+        int r = index_builder_add_path(outside->builder, path, flags, &row.file);
 
-        if (n_dir == 0) {
-                outside->dir[0] = '\0';
-                outside->idx_dir = 0;
-        } else if (strncmp(outside->dir, path, n_dir) != 0 || outside->dir[n_dir] != '\0') {
-                memcpy(outside->dir, path, n_dir);
-                outside->dir[n_dir] = '\0';
-                r = index_builder_add_dir(outside->builder, outside->dir, NULL, &outside->idx_dir);
-        }
-        if (r >= 0)
-                r = index_builder_add_file(outside->builder, outside->idx_dir, slash ? slash + 1 : path, flags,
-                                           &row.file);
         if (r >= 0)
                 *ret_row = row;
         return r;

@@ -9,8 +9,6 @@ struct outside_files {
         int root_fd;
         const char *root;
         struct index_builder *builder;
-        char dir[PATH_MAX]; /* of the file before, which is usually that of the next one */
-        uint32_t idx_dir;
 };
 
 /* Files are looked for in the dataset's folder `root`, and added to the builder. Both must outlive this. */
@@ -24,6 +22,3 @@ int outside_check_length(uint64_t n_bytes, struct why *why);
  * stat. */
 int outside_find(struct outside_files *outside, const char *path, uint64_t n_bytes, struct index_row *ret_row,
                  struct why *why);
-
-/* Does nothing for zeroes. */
-void outside_fini(struct outside_files *outside);

@@ -20,6 +20,7 @@
 #include "daemon/data/index/index_stamp.h"
 #include "daemon/data/index/indexing.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/text.h"
 
 #define LOOK_UP_SAMPLES 4096u /* between two checks of the cancel flag */
 
@@ -34,8 +35,6 @@ struct gathering {
         char **classes; /* of the first shard; all others must have the same */
         uint64_t n_classes;
         char source[INDEX_FORMAT_NAME_MAX]; /* likewise */
-        char dir[PATH_MAX];                 /* the former directory of the last sample */
-        uint32_t idx_dir;
 };
 
 /* The table of a shard while its samples are added. */
@@ -152,32 +151,11 @@ static int packed_check_classes(const struct gathering *gathering, const struct 
         return 0;
 }
 
-/* Finds the directory of the path, which is usually that of the sample before. Directory 0 is the root. */
-static int find_dir(struct gathering *gathering, const char *path, size_t n_dir) {
-        if (n_dir == 0) {
-                gathering->dir[0] = '\0';
-                gathering->idx_dir = 0;
-                return 0;
-        }
-        if (strncmp(gathering->dir, path, n_dir) == 0 && gathering->dir[n_dir] == '\0')
-                return 0;
-        memcpy(gathering->dir, path, n_dir); /* shorter than PATH_MAX: the path was checked */
-        gathering->dir[n_dir] = '\0';
-        return index_builder_add_dir(gathering->builder, gathering->dir, NULL, &gathering->idx_dir);
-}
-
 static int packed_take_sample(struct gathering *gathering, const struct shard *shard, const struct shard_entry *entry) {
-        const char *path = shard->names + entry->path, *slash = strrchr(path, '/');
         struct index_row row = { .offset = entry->offset, .length = entry->length };
-        int r;
+        int r = index_builder_add_path(gathering->builder, shard->names + entry->path, 0, &row.file);
 
-        r = find_dir(gathering, path, slash ? (size_t)(slash - path) : 0);
-        if (r >= 0)
-                r = index_builder_add_file(gathering->builder, gathering->idx_dir, slash ? slash + 1 : path, 0,
-                                           &row.file);
-        if (r >= 0)
-                r = index_builder_add_sample(gathering->builder, &row, entry->label);
-        return r;
+        return r < 0 ? r : index_builder_add_sample(gathering->builder, &row, entry->label);
 }
 
 static int packed_look_up(const struct gathering *gathering) {
@@ -221,9 +199,7 @@ static int packed_take_shard(struct gathering *gathering, uint64_t idx) {
 /* ---- the folder ---------------------------------------------------------------------------------------------- */
 
 static bool packed_is_shard(const char *name) {
-        size_t n = strlen(name), n_suffix = strlen(SHARD_SUFFIX);
-
-        return name[0] != '.' && n > n_suffix && strcmp(name + n - n_suffix, SHARD_SUFFIX) == 0;
+        return name[0] != '.' && text_ends_with(name, SHARD_SUFFIX);
 }
 
 /* Counts the shards, whatever their numbers are. The folder becomes the root of the index. */

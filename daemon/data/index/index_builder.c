@@ -17,6 +17,7 @@
 #include "daemon/data/index/index_stamp.h"
 #include "daemon/data/index/indexing.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/text.h"
 #include "proto/limits.h"
 
 #define LOOK_SAMPLES 4096u       /* added between two looks at whether the index is still wanted */
@@ -29,6 +30,8 @@ struct index_builder {
         bool has_absent[INDEX_FIELDS_MAX]; /* a sample without this stored field was added */
         struct index_columns columns;
         struct growing rows, files, dirs, classes, shards, labels, refused, names;
+        char dir[PATH_MAX]; /* of the path that was added last */
+        uint32_t idx_dir;
         uint64_t *marks; /* of samples; part of the digest */
         uint64_t n_marks;
 };
@@ -243,6 +246,21 @@ int index_builder_add_file(struct index_builder *builder, uint32_t dir, const ch
 void index_builder_set_source(struct index_builder *builder, const char *format) {
         assert(strlen(format) < INDEX_FORMAT_NAME_MAX);
         strcpy(builder->header.source, format);
+}
+
+int index_builder_add_path(struct index_builder *builder, const char *path, uint32_t flags, uint64_t *ret_file) {
+        const char *name = text_after_slash(path);
+        size_t n_dir = name > path ? (size_t)(name - path) - 1 : 0;
+        int r = 0;
+
+        if (strncmp(builder->dir, path, n_dir) != 0 || builder->dir[n_dir] != '\0') {
+                memcpy(builder->dir, path, n_dir);
+                builder->dir[n_dir] = '\0';
+                builder->idx_dir = 0;
+                if (n_dir > 0)
+                        r = index_builder_add_dir(builder, builder->dir, NULL, &builder->idx_dir);
+        }
+        return r < 0 ? r : index_builder_add_file(builder, builder->idx_dir, name, flags, ret_file);
 }
 
 int index_builder_add_shard(struct index_builder *builder, const char *name, const struct stat *status) {

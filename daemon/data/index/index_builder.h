@@ -97,6 +97,9 @@ void index_builder_set_listed(struct index_builder *builder, bool is_named);
 int index_builder_add_file(struct index_builder *builder, uint32_t dir, const char *name, uint32_t flags,
                            uint64_t *ret_file);
 
+/* The same by its path, shorter than PATH_MAX, in a directory that is only a name: that of the path before, usually. */
+int index_builder_add_path(struct index_builder *builder, const char *path, uint32_t flags, uint64_t *ret_file);
+
 /* The format that the samples had before they were packed; the digest names it instead of the packed format. Shorter
  * than INDEX_FORMAT_NAME_MAX (asserted). */
 void index_builder_set_source(struct index_builder *builder, const char *format);

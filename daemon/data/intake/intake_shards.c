@@ -16,6 +16,7 @@
 #include "daemon/data/format_tell.h"
 #include "daemon/data/intake/intake_private.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/text.h"
 
 #define END_MARK      "_SUCCESS" /* as Spark, Hadoop and others leave it in a folder that is complete */
 #define LATE_TOLD_MAX 100u       /* shards that came too late are named one by one in the log up to this number */
@@ -73,14 +74,10 @@ void intake_trouble(struct intake *intake, const struct why *why) {
 static bool intake_shards_is_shard(const char *name) {
         static const char *const ENDINGS[] = { ".tar",     ".tar.gz", ".tgz", ".tar.zst", ".tzst",
                                                ".tar.bz2", ".tar.xz", ".txz", ".tar.lz4" };
-        size_t n = strlen(name);
 
-        for (size_t i = 0; i < ARRAY_SIZE(ENDINGS) && name[0] != '.' && !strchr(name, '\n'); i++) {
-                size_t n_ending = strlen(ENDINGS[i]);
-
-                if (n > n_ending && strcmp(name + n - n_ending, ENDINGS[i]) == 0)
+        for (size_t i = 0; i < ARRAY_SIZE(ENDINGS) && name[0] != '.' && !strchr(name, '\n'); i++)
+                if (text_ends_with(name, ENDINGS[i]))
                         return true;
-        }
         return false;
 }
 

@@ -108,7 +108,6 @@ void columnar_filling_free(struct columnar_filling *filling) {
                 return;
         copied_fini(&filling->copied);
         columnar_filling_rest(filling);
-        outside_fini(&filling->outside);
         index_builder_free(filling->builder);
         free(filling);
 }

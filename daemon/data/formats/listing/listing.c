@@ -14,6 +14,7 @@
 #include "daemon/data/format_tell.h"
 #include "daemon/data/formats/listing/parts.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/text.h"
 
 #define LOOK_UP_SAMPLES 4096u
 
@@ -106,9 +107,7 @@ int listing_walk(struct text_listing *listing, const struct shards_kind *kind, l
 }
 
 bool listing_has_ending(const char *name, const char *ending) {
-        size_t n = strlen(name), n_ending = strlen(ending);
-
-        return name[0] != '.' && n > n_ending && strcmp(name + n - n_ending, ending) == 0;
+        return name[0] != '.' && text_ends_with(name, ending);
 }
 
 /* ---- is it? ---------------------------------------------------------------------------------------------------- */

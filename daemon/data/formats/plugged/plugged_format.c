@@ -50,8 +50,6 @@ struct pass {
         bool is_left_out[INDEX_FIELDS_MAX];
         uint32_t places[INDEX_FIELDS_MAX]; /* of each field: its row, or its column */
         bool has_names;
-        char dir[PATH_MAX]; /* of the sample before */
-        uint32_t idx_dir;
 
         /* The file that is read. */
         struct stat status;
@@ -214,22 +212,6 @@ static int begin_shard(struct pass *pass) {
         return index_builder_add_shard(pass->builder, pass->window.file, &pass->status);
 }
 
-/* "cats/7": a file that is only a name, in a directory that is only a name. */
-static int place_name(struct pass *pass, const char *name, uint64_t *ret_file) {
-        const char *slash = strrchr(name, '/');
-        size_t n_dir = slash ? (size_t)(slash - name) : 0;
-        int r = 0;
-
-        if (n_dir != strlen(pass->dir) || memcmp(pass->dir, name, n_dir) != 0) {
-                memcpy(pass->dir, name, n_dir);
-                pass->dir[n_dir] = '\0';
-                pass->idx_dir = 0;
-                if (n_dir > 0)
-                        r = index_builder_add_dir(pass->builder, pass->dir, NULL, &pass->idx_dir);
-        }
-        return r < 0 ? r : index_builder_add_file(pass->builder, pass->idx_dir, slash ? slash + 1 : name, 0, ret_file);
-}
-
 static int plugged_format_check_name(const struct pass *pass, const char *name, struct why *why) {
         if (pass->builder && pass->has_names != (name != NULL))
                 return why_set(why, -EBADMSG, "gives names to some samples: all have one, or none");
@@ -344,7 +326,7 @@ static int plugged_format_check_sample(struct pass *pass, const char *name, cons
 static int plugged_format_give(struct pass *pass, const char *name, const struct scanner_cell *cells) {
         struct index_row *rows = pass->rows;
         uint64_t file = INDEX_NO_FILE;
-        int r = name ? place_name(pass, name, &file) : 0;
+        int r = name ? index_builder_add_path(pass->builder, name, 0, &file) : 0; /* "cats/7" */
 
         for (uint32_t i = 0; i < pass->n_fields && r >= 0; i++) {
                 if (pass->is_left_out[i])

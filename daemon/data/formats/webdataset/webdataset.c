@@ -29,6 +29,7 @@
 #include "daemon/data/formats/webdataset/shard_list.h"
 #include "daemon/data/formats/webdataset/tar_walk.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/text.h"
 
 /* An archive, and what a list says of it. */
 struct shard {
@@ -83,14 +84,10 @@ static void survey_freep(struct survey **survey) {
 static bool is_archive(const char *name) {
         static const char *const ENDINGS[] = { ".tar",    ".tar.gz", ".tgz",     ".tar.bz2", ".tbz",     ".tbz2",
                                                ".tar.xz", ".txz",    ".tar.zst", ".tzst",    ".tar.lz4", ".tar.Z" };
-        size_t n = strlen(name);
 
-        for (size_t i = 0; i < ARRAY_SIZE(ENDINGS) && name[0] != '.'; i++) {
-                size_t n_ending = strlen(ENDINGS[i]);
-
-                if (n > n_ending && strcmp(name + n - n_ending, ENDINGS[i]) == 0)
+        for (size_t i = 0; i < ARRAY_SIZE(ENDINGS) && name[0] != '.'; i++)
+                if (text_ends_with(name, ENDINGS[i]))
                         return true;
-        }
         return false;
 }
 
@@ -344,36 +341,10 @@ static void webdataset_describe_field(const struct survey *survey, const struct 
                                        (uint32_t)(list_of(survey, survey->shard_of_field[idx]) * survey->n_of_a_list));
 }
 
-/* Finds the folder of a key, which is usually that of the sample before. */
-struct placing {
-        struct index_builder *builder;
-        char dir[PATH_MAX];
-        uint32_t idx_dir;
-};
-
-static int place_key(struct placing *placing, const char *key, uint64_t *ret_file) {
-        const char *slash = strrchr(key, '/');
-        size_t n_dir = slash ? (size_t)(slash - key) : 0;
-
-        if (n_dir == 0) {
-                placing->dir[0] = '\0';
-                placing->idx_dir = 0;
-        } else if (strncmp(placing->dir, key, n_dir) != 0 || placing->dir[n_dir] != '\0') {
-                int r;
-
-                memcpy(placing->dir, key, n_dir);
-                placing->dir[n_dir] = '\0';
-                r = index_builder_add_dir(placing->builder, placing->dir, NULL, &placing->idx_dir);
-                if (r < 0)
-                        return r;
-        }
-        return index_builder_add_file(placing->builder, placing->idx_dir, slash ? slash + 1 : key, 0, ret_file);
-}
-
 /* What an archive and those that are merged with it have of its samples. */
 struct giving {
         const struct survey *survey;
-        struct placing placing;
+        struct index_builder *builder;
         struct index_row rows[INDEX_FIELDS_MAX];            /* of the sample that is given */
         struct growing first_members[1 + FILES_MERGED_MAX]; /* uint64_t of its samples; of the archive itself not
                                                              * needed */
@@ -438,7 +409,7 @@ static int give_samples(struct giving *giving, size_t idx) {
                 struct index_row *rows = giving->rows;
                 uint64_t file = 0;
 
-                r = place_key(&giving->placing, names + keys[i], &file);
+                r = index_builder_add_path(giving->builder, names + keys[i], 0, &file);
                 if (r < 0)
                         break;
                 for (uint32_t k = 0; k < survey->n_fields; k++)
@@ -451,7 +422,7 @@ static int give_samples(struct giving *giving, size_t idx) {
                                 webdataset_take_rows(survey, &survey->shards[list * survey->n_of_a_list + idx].found,
                                                      first_members[i], file, rows);
                 }
-                r = index_builder_add_sample(giving->placing.builder, rows, 0);
+                r = index_builder_add_sample(giving->builder, rows, 0);
         }
         return r;
 }
@@ -464,7 +435,7 @@ static int webdataset_make_index(const struct survey *survey, struct index_build
         if (r < 0)
                 return index_builder_refused(r, survey->root, survey->why);
         giving->survey = survey;
-        giving->placing.builder = builder;
+        giving->builder = builder;
         for (uint32_t i = 0; i < survey->n_fields; i++)
                 webdataset_describe_field(survey, &survey->fields[i], builder, i);
         r = listed_give_root(&survey->listed, survey->files, builder);
