@@ -107,12 +107,13 @@ static void check_present(void) {
         }
 }
 
-static void forget_version(void) {
-        char command[PATH_MAX + 16];
+/* Its files are deleted at the end, with all others: ext4 is slow where many were deleted a moment ago. */
+static void forget_version(int number) {
+        char old[PATH_MAX + 16];
 
         staged_close(&staged);
-        snprintf(command, sizeof(command), "rm -rf %s", staged.place.folder);
-        ck_assert_int_eq(system(command), 0);
+        snprintf(old, sizeof(old), "%s.%d", staged.place.folder, number);
+        ck_assert_int_eq(rename(staged.place.folder, old), 0);
         memset(shared, 0, sizeof(*shared));
 }
 
@@ -142,7 +143,7 @@ START_TEST(what_was_written_before_a_kill_is_there_after_it) {
                 if (is_done) {
                         ck_assert_uint_eq(staged_n_missing(&staged), 0);
                         staged_check_all(&staged);
-                        forget_version();
+                        forget_version(i);
                 }
                 staged_close(&staged);
         }
