@@ -149,6 +149,13 @@ def told_to_bob(daemon, name):
         as_bob(daemon, "errors", name).stdout + as_bob(daemon, "look", name).stdout
 
 
+@case("each format that reads files has a row here")
+def _(_box):
+    told = subprocess.run([DLCTL, "help"], check=True, stdout=subprocess.PIPE, universal_newlines=True, timeout=patience(20)).stdout
+    formats = told.partition("Formats of datasets\n")[2].partition("\n\n")[0].split()
+    equal(len(formats) > 10 and set(formats) - {keys["format"] for _, keys, _ in KINDS.values()}, {"numbers"}, "formats without a row")
+
+
 @case("links in a folder that a user may write lead to no file of another user's, in any format, whatever the link is like")
 def _(box):
     two_users(box)

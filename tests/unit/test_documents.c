@@ -18,7 +18,7 @@
 #include "daemon/augment/recipe.h"
 #include "daemon/augment/step.h"
 #include "daemon/core/config.h"
-#include "daemon/data/format_options.h"
+#include "daemon/data/format.h"
 #include "daemon/decode/decode.h"
 #include "daemon/pipeline/counters.h"
 #include "proto/order/making/order_text.h"
@@ -285,6 +285,20 @@ START_TEST(the_example_of_a_sampler_is_a_text) {
                               why.text);
         }
         free(parsed);
+}
+END_TEST
+
+/* But not the one for an object of the trainer's, and not what staging packs. */
+START_TEST(the_page_of_what_is_supported_has_each_format) {
+        char *page = read_text("docs/support.md"), row[64];
+        const struct format *format;
+
+        for (size_t i = 0; (format = format_at(i)); i++) {
+                snprintf(row, sizeof(row), "`%s`", format->name);
+                ck_assert_msg(format->is_object || format->is_prepared || strstr(page, row),
+                              "docs/support.md has no %s", row);
+        }
+        free(page);
 }
 END_TEST
 
@@ -582,6 +596,7 @@ int main(void) {
         tcase_add_loop_test(tcase, the_example_of_a_step_is_a_text, 0, n_steps);
         tcase_add_test(tcase, the_example_of_a_sampler_is_a_text);
         tcase_add_loop_test(tcase, each_counter_is_explained, 0, (int)(sizeof(COUNTERS) / sizeof(COUNTERS[0])));
+        tcase_add_test(tcase, the_page_of_what_is_supported_has_each_format);
         tcase_add_test(tcase, the_manual_names_each_picture_format);
         tcase_add_test(tcase, the_manual_has_a_section_for_each_command_and_no_other);
         tcase_add_test(tcase, the_manual_has_each_option_of_dlctl_and_no_other);
