@@ -29,6 +29,10 @@ static inline int text_hex_digit(char character) {
         return -1;
 }
 
+static inline bool text_is_blank(int character) {
+        return character == ' ' || character == '\t';
+}
+
 static inline bool text_ends_with(const char *text, const char *ending) {
         size_t n = strlen(text), n_ending = strlen(ending);
 

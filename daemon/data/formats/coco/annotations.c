@@ -68,29 +68,21 @@ static int annotations_feed(struct coco_reader *reader) {
 
 /* The token is valid until the next call. */
 static int annotations_next(struct coco_reader *reader, struct json_token *token) {
-        for (;;) {
-                int r = json_next(&reader->scan, token, reader->why);
+        int r;
 
-                if (r == JSON_MORE)
-                        r = annotations_feed(reader);
-                else
+        while ((r = json_next(&reader->scan, token, reader->why)) == JSON_MORE)
+                if ((r = annotations_feed(reader)) < 0)
                         return r;
-                if (r < 0)
-                        return r;
-        }
+        return r;
 }
 
 static int annotations_skip_to(struct coco_reader *reader, uint32_t depth) {
-        for (;;) {
-                int r = json_skip(&reader->scan, depth, reader->why);
+        int r;
 
-                if (r == JSON_MORE)
-                        r = annotations_feed(reader);
-                else
+        while ((r = json_skip(&reader->scan, depth, reader->why)) == JSON_MORE)
+                if ((r = annotations_feed(reader)) < 0)
                         return r;
-                if (r < 0)
-                        return r;
-        }
+        return r;
 }
 
 /* The next value, whatever it is. */

@@ -3,13 +3,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "daemon/base/keyed_hash.h"
 #include "daemon/data/files/listed.h"
 #include "daemon/data/formats/listing/csv/csv_scan.h"
 #include "daemon/data/index/indexing.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/text.h"
 
 #define FIRST_PLACES 64u /* a power of two */
 
@@ -33,10 +33,6 @@ static int join_refuse_option(const char *option, struct why *why) {
                        option, JOINS_MAX);
 }
 
-static bool join_is_blank(char byte) {
-        return byte == ' ' || byte == '\t';
-}
-
 /* Takes "FILE" or "FILE(COLUMN, ...)", and the comma after it. */
 static bool join_take_table(struct join *join, const char **at) {
         struct joined *table = &join->tables[join->n];
@@ -44,7 +40,7 @@ static bool join_take_table(struct join *join, const char **at) {
 
         *at += strspn(*at, " \t");
         n = n_file = strcspn(*at, ",(");
-        while (n_file > 0 && join_is_blank((*at)[n_file - 1]))
+        while (n_file > 0 && text_is_blank((*at)[n_file - 1]))
                 n_file--;
         if (n_file == 0 || n_file >= JOIN_NAME_MAX)
                 return false;
@@ -133,9 +129,9 @@ static int join_take_row(struct joined *table, const uint8_t *row, size_t n_row,
                 size_t n_cell = cell.n_bytes;
                 int r;
 
-                for (; has_names && n_cell > 0 && join_is_blank((char)row[cell.begin]); n_cell--)
+                for (; has_names && n_cell > 0 && text_is_blank(row[cell.begin]); n_cell--)
                         cell.begin++;
-                while (has_names && n_cell > 0 && join_is_blank((char)row[cell.begin + n_cell - 1]))
+                while (has_names && n_cell > 0 && text_is_blank(row[cell.begin + n_cell - 1]))
                         n_cell--;
                 r = join_add_text(table, row + cell.begin, n_cell, has_names, why);
                 if (r < 0)
@@ -205,12 +201,9 @@ int join_open(struct join *join, const char *option, char delimiter, bool is_by_
         int r = option ? join_read_option(join, option, why) : 0;
 
         for (size_t i = 0; i < join->n && r == 0; i++) {
-                const char *name = join->tables[i].file;
-                size_t n = strlen(name);
-                bool is_tsv = n > 4 && strcasecmp(name + n - 4, ".tsv") == 0;
+                char between = is_by_name ? csv_delimiter_of(join->tables[i].file) : delimiter;
 
-                r = join_read_file(&join->tables[i], is_by_name ? (is_tsv ? '\t' : ',') : delimiter, root_fd, root,
-                                   &settled_ns, why);
+                r = join_read_file(&join->tables[i], between, root_fd, root, &settled_ns, why);
         }
         return r;
 }

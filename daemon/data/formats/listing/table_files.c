@@ -7,6 +7,7 @@
 
 #include "daemon/data/field_name.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/text.h"
 
 void table_files_fini(struct table_files_set *set) {
         for (size_t i = 0; i < set->n; i++) {
@@ -18,17 +19,13 @@ void table_files_fini(struct table_files_set *set) {
 
 /* ---- the option ------------------------------------------------------------------------------------------------ */
 
-static bool table_files_is_blank(char byte) {
-        return byte == ' ' || byte == '\t';
-}
-
 /* Takes the next name of a list "a, b=c" up to one of `ends`, without the blanks around it. False: none. */
 static bool table_files_take_name(const char **at, const char *ends, char name[SCHEMA_NAME_MAX]) {
         size_t n;
 
         *at += strspn(*at, " \t");
         n = strcspn(*at, ends);
-        while (n > 0 && table_files_is_blank((*at)[n - 1]))
+        while (n > 0 && text_is_blank((*at)[n - 1]))
                 n--;
         if (n == 0)
                 return false;
@@ -73,7 +70,7 @@ static bool take_source(struct table_files *files, const char **at) {
         if (!table_files_take_parts(files, *at, n))
                 return false;
         for (struct table_files_part *last = &files->parts[files->n_parts - 1];
-             last->n_literal > 0 && table_files_is_blank(last->literal[last->n_literal - 1]);)
+             last->n_literal > 0 && text_is_blank(last->literal[last->n_literal - 1]);)
                 last->n_literal--;
         *at += n;
         return true;

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "daemon/data/field_name.h"
 #include "daemon/data/formats/listing/csv/csv_cell.h"
@@ -60,12 +59,7 @@ static int csv_read_options(struct csv_dataset *dataset, const struct format_opt
 }
 
 static char delimiter_of(const struct csv_dataset *dataset) {
-        const char *name = listing_name(&dataset->table.listing);
-        size_t n = strlen(name);
-
-        if (!dataset->is_by_name)
-                return dataset->delimiter;
-        return n > 4 && strcasecmp(name + n - 4, ".tsv") == 0 ? '\t' : ',';
+        return dataset->is_by_name ? csv_delimiter_of(listing_name(&dataset->table.listing)) : dataset->delimiter;
 }
 
 /* ---- rows ------------------------------------------------------------------------------------------------------ */

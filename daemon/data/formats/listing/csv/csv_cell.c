@@ -6,6 +6,7 @@
 
 #include "daemon/base/json/decimal.h"
 #include "daemon/base/json/json_value.h"
+#include "proto/base/text.h"
 
 static bool csv_cell_is_one_of(const uint8_t *text, size_t n, const char *const *words) {
         for (; *words; words++)
@@ -36,10 +37,6 @@ static bool csv_cell_is_float(const uint8_t *text, size_t n) {
         return at == n && at > begin;
 }
 
-static bool csv_cell_is_blank(uint8_t byte) {
-        return byte == ' ' || byte == '\t';
-}
-
 /* Up to 18 digits, and perhaps a minus; none of them is a zero before others. */
 static bool is_short_integer(const uint8_t *text, size_t n, int64_t *ret_integer) {
         bool is_negative = n > 0 && text[0] == '-';
@@ -67,11 +64,11 @@ void csv_cell_judge(const uint8_t *text, size_t n, struct table_cell *cell) {
         char number[JSON_NUMBER_MAX + 1];
 
         cell->kind = n == 0 ? CELL_ABSENT : CELL_TEXT;
-        while (n > 0 && csv_cell_is_blank(text[0])) {
+        while (n > 0 && text_is_blank(text[0])) {
                 text++;
                 n--;
         }
-        while (n > 0 && csv_cell_is_blank(text[n - 1]))
+        while (n > 0 && text_is_blank(text[n - 1]))
                 n--;
         if (n == 0 || n > JSON_NUMBER_MAX || !may_be_more(text[0]))
                 return;

@@ -2,15 +2,19 @@
 
 #include <errno.h>
 #include <string.h>
+#include <strings.h>
 
 #include "daemon/base/little_endian.h"
+#include "proto/base/text.h"
 
-static bool csv_scan_is_blank(uint8_t byte) {
-        return byte == ' ' || byte == '\t';
+char csv_delimiter_of(const char *name) {
+        size_t n = strlen(name);
+
+        return n > 4 && strcasecmp(name + n - 4, ".tsv") == 0 ? '\t' : ',';
 }
 
 static bool is_delimiter(uint8_t byte, char delimiter) {
-        return delimiter == CSV_BLANKS ? csv_scan_is_blank(byte) : byte == (uint8_t)delimiter;
+        return delimiter == CSV_BLANKS ? text_is_blank(byte) : byte == (uint8_t)delimiter;
 }
 
 static uint64_t count_lines(const uint8_t *at, const uint8_t *end) {
@@ -86,7 +90,7 @@ int csv_find_row(const uint8_t *bytes, size_t n_bytes, bool is_last, char delimi
                 at++;
         }
         *ret_n_row = at;
-        while (delimiter == CSV_BLANKS && *ret_n_row > 0 && csv_scan_is_blank(bytes[*ret_n_row - 1]))
+        while (delimiter == CSV_BLANKS && *ret_n_row > 0 && text_is_blank(bytes[*ret_n_row - 1]))
                 (*ret_n_row)--;
         if (at < n_bytes)
                 at += bytes[at] == '\r' && at + 1 < n_bytes && bytes[at + 1] == '\n' ? 2 : 1;
@@ -100,7 +104,7 @@ bool csv_next_cell(const uint8_t *row, size_t n_row, char delimiter, size_t *at,
         uint64_t n_lines = 0;
         bool is_quoted;
 
-        while (delimiter == CSV_BLANKS && begin < n_row && csv_scan_is_blank(row[begin]))
+        while (delimiter == CSV_BLANKS && begin < n_row && text_is_blank(row[begin]))
                 begin++;
         if (begin > n_row) /* the cell before was the last one */
                 return false;

@@ -21,6 +21,9 @@ struct csv_cell {
         bool is_quoted;
 };
 
+/* What is between the cells of a file of this name. */
+char csv_delimiter_of(const char *name);
+
 /* Finds the end of the row that begins at bytes[0]. `is_last`: the file ends with these bytes. Returns 0 and the bytes
  * of the row, with and without its end, and how many line breaks are in it and at its end; CSV_MORE; or -EBADMSG with
  * `why`: a quote is not closed, or something follows it. */
