@@ -421,9 +421,10 @@ class Daemon:
             fields = stat.read().rpartition(")")[2].split()
         return int(fields[11]) + int(fields[12])
 
-    def quiet_for(self, seconds, n_wake_ups=2):
+    def quiet_for(self, seconds, n_wake_ups=10):
         """Waits until it sleeps for this time: a tick of CPU time and n_wake_ups are ignored. What it had to do before may
-        take a while on a busy machine; one that never sleeps never gets there."""
+        take a while on a busy machine; one that never sleeps never gets there. The main thread's look at the machine, once a
+        second, is up to four: libevent's clock is 4 ms coarse, so it sleeps again, for a millisecond, until that clock is there."""
         def is_quiet():
             ticks, n_before, begin = self.cpu_ticks(), self.wake_ups(), time.monotonic()
             time.sleep(seconds)

@@ -76,7 +76,8 @@ static void take_all_memory(void) {
 }
 
 static void spin(void) {
-        for (volatile int i = 0;; i++)
+        for (volatile unsigned i = 0;;
+             i++) /* a signed one overflows within seconds, and a sanitizer ends the process */
                 continue;
 }
 
