@@ -28,7 +28,7 @@ static void format_tell_add(struct candidates *candidates, const struct format *
 }
 
 int format_cannot_tell(int r) {
-        static const int ERRORS[] = { ENOMEM, EMFILE, ENFILE, EIO, EACCES, ESTALE, ETIMEDOUT, EXDEV };
+        static const int ERRORS[] = { ENOMEM, EMFILE, ENFILE, EIO, EACCES, EPERM, ENOSYS, ESTALE, ETIMEDOUT, EXDEV };
 
         for (size_t i = 0; i < ARRAY_SIZE(ERRORS); i++)
                 if (r == -ERRORS[i])
