@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Four nodes, real mpirun: each byte leaves the origin once, every node ends up with all of them, or none is stamped."""
+import contextlib
 import json
 import os
 import shutil
@@ -43,15 +44,15 @@ class Cluster:
         self.staging = Staging(box, path=os.path.join(self.common, "photos"), **settings)
         self.n_runs = 0
 
-    def start(self, *arguments, n_nodes=None, program=()):
-        """Begins a run from the first node over the first n_nodes."""
+    def start(self, *arguments, n_nodes=None, program=(), stdout=None):
+        """Begins a run from the first node over the first n_nodes. `stdout`: a descriptor in place of the file."""
         self.n_runs += 1
         base = self.box.path(f"cluster-run{self.n_runs}")
         names = self.nodes.names[:n_nodes or len(self.nodes)]
         with open(base + ".out", "wb") as out, open(base + ".err", "wb") as err:
             process = self.nodes[0].start([*program, *self.staging.command(
                 "--nodes", ",".join(names), "--network", self.nodes.network, "--agent", self.nodes.agent,
-                *arguments)], stdout=out, stderr=err)
+                *arguments)], stdout=stdout or out, stderr=err)
         process.base = base
         return process
 
@@ -249,6 +250,26 @@ def _(box):
             node.run(["mount", "--bind", "/dev/null", STAGE])
         done = cluster.run(status=71)
         contains(done.errors, f"{STAGE} cannot be run on node")
+        cluster.unstamped()
+
+
+@case("who does not read stdout holds up neither an interrupted run nor its end")
+def _(box):
+    folder, _, size = photos(box, 2)
+    with Nodes(box, 2, rate="200mbit") as nodes:
+        cluster = Cluster(box, nodes, folder)
+        read_fd, write_fd = os.pipe()
+        os.set_blocking(write_fd, False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                os.write(write_fd, b"\n")  # the run finds no room
+        os.set_blocking(write_fd, True)
+        process = cluster.start(stdout=write_fd)
+        within(60, lambda: cluster.origin.bytes() > 0.1 * size or process.poll() is not None, "bytes sent")
+        process.send_signal(signal.SIGINT)
+        cluster.staging.finish(process, status=130, seconds=60)
+        os.close(write_fd)
+        os.close(read_fd)
         cluster.unstamped()
 
 

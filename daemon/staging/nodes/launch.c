@@ -35,14 +35,14 @@
 #define LAUNCHER (&LAUNCHER_OPENMPI)
 
 /* stdout or stderr of the launcher, which speaks on both. */
-struct stream {
+struct launcher_output {
         struct said said;
         int fd; /* -1 after its end */
 };
 
 struct run {
         const struct launcher *launcher;
-        struct stream out, err;
+        struct launcher_output out, err;
         pid_t pid;
         int signals_fd; /* SIGINT, SIGTERM, SIGHUP; SIGCHLD: the launcher has ended */
         const char *hosts;
@@ -150,15 +150,15 @@ static void launch_reap(struct run *run) {
                 }
 }
 
-static void launch_take_words(struct run *run, struct stream *stream) {
+static void launch_take_words(struct run *run, struct launcher_output *output) {
         char bytes[4096];
-        ssize_t n = read(stream->fd, bytes, sizeof(bytes));
+        ssize_t n = read(output->fd, bytes, sizeof(bytes));
 
         if (n > 0)
-                said_feed(&stream->said, bytes, (size_t)n);
+                said_feed(&output->said, bytes, (size_t)n);
         else if (n == 0 || errno != EINTR)
-                close(take_fd(&stream->fd));
-        if (said_is_ending(&stream->said))
+                close(take_fd(&output->fd));
+        if (said_is_ending(&output->said))
                 be_patient(run, ENDING_S);
 }
 
@@ -196,28 +196,54 @@ static int ms_left(const struct run *run) {
         return left_ns > 60 * NS_PER_S ? 60000 : (int)(left_ns / 1000000 + 1);
 }
 
-static void drain(struct run *run, struct stream *stream) {
-        for (int i = 0; stream->fd >= 0 && i < 64; i++) {
-                struct pollfd fd = { .fd = stream->fd, .events = POLLIN };
+/* May stdout be written without waiting for its reader? Also if that has gone. */
+static bool has_room(void) {
+        return poll(&(struct pollfd){ .fd = STDOUT_FILENO, .events = POLLOUT }, 1, 0) != 0;
+}
+
+/* False: a signal says that nobody wants the rest. */
+static bool wait_for_room(struct run *run) {
+        while (!has_room()) {
+                struct pollfd fds[] = { { .fd = run->signals_fd, .events = POLLIN },
+                                        { .fd = STDOUT_FILENO, .events = POLLOUT } };
+
+                if (run->forwarded != 0)
+                        return false;
+                if (poll(fds, ARRAY_SIZE(fds), -1) > 0 && fds[0].revents)
+                        take_signals(run);
+        }
+        return true;
+}
+
+static void drain(struct run *run, struct launcher_output *output) {
+        for (int i = 0; output->fd >= 0 && i < 64; i++) {
+                struct pollfd fd = { .fd = output->fd, .events = POLLIN };
 
                 if (poll(&fd, 1, DRAIN_MS) <= 0)
                         break;
-                launch_take_words(run, stream);
+                if (output == &run->out && !wait_for_room(run))
+                        return;
+                launch_take_words(run, output);
         }
-        said_end(&stream->said);
+        said_end(&output->said);
 }
 
 static void watch_it(struct run *run) {
         while (!run->has_ended) {
+                /* A reader of stdout that stands still must not keep signals and time limits from being seen. */
+                bool may_pass_on = has_room();
                 struct pollfd fds[] = { { .fd = run->signals_fd, .events = POLLIN },
                                         { .fd = run->err.fd, .events = POLLIN },
-                                        { .fd = run->out.fd, .events = POLLIN } };
+                                        { .fd = STDOUT_FILENO, .events = POLLOUT } };
+
+                if (may_pass_on)
+                        fds[2] = (struct pollfd){ .fd = run->out.fd, .events = POLLIN };
 
                 if (poll(fds, ARRAY_SIZE(fds), ms_left(run)) < 0 && errno != EINTR)
                         break;
                 if (fds[1].revents)
                         launch_take_words(run, &run->err);
-                if (fds[2].revents)
+                if (fds[2].revents && may_pass_on)
                         launch_take_words(run, &run->out);
                 if (fds[0].revents)
                         take_signals(run);
