@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/data/files/braces.h"
+#include "daemon/base/patterns/braces.h"
 #include "tests/support/tree.h"
 
 static struct tree tree;
@@ -128,24 +128,29 @@ START_TEST(a_named_file_that_is_gone_or_no_file_is_an_error_with_its_name) {
 
 /* ---- patterns -------------------------------------------------------------------------------------------------- */
 
+struct expanded {
+        char text[4096];
+        size_t n;
+};
+
+static int append_expanded(void *userdata, const char *text, size_t n_bytes) {
+        struct expanded *expanded = userdata;
+
+        if (expanded->n < sizeof(expanded->text))
+                expanded->n += (size_t)snprintf(expanded->text + expanded->n, sizeof(expanded->text) - expanded->n,
+                                                "%s ", text);
+        return 0;
+}
+
 /* The texts that come of a pattern, with a blank after each; or the refusal. */
 static const char *expanded(const char *pattern) {
-        static char text[4096];
-        struct growing texts = { 0 };
-        size_t n_texts = 0, n = 0;
-        const char *at;
+        static struct expanded all;
+        struct braces_sink sink = { .give = append_expanded, .userdata = &all };
 
-        if (braces_expand(pattern, &texts, &n_texts, &why) < 0) {
-                snprintf(text, sizeof(text), "%s", why.text);
-                n_texts = 0;
-        } else {
-                text[0] = '\0';
-        }
-        at = (const char *)texts.bytes;
-        for (size_t i = 0; i < n_texts && n < sizeof(text); i++, at += strlen(at) + 1)
-                n += (size_t)snprintf(text + n, sizeof(text) - n, "%s ", at);
-        growing_fini(&texts);
-        return text;
+        all = (struct expanded){ 0 };
+        if (braces_expand(pattern, &sink, &why) < 0)
+                snprintf(all.text, sizeof(all.text), "%s", why.text);
+        return all.text;
 }
 
 START_TEST(braces_expand_as_shells_expand_them) {

@@ -1,8 +1,8 @@
 /* data/files/files.h: which files a dataset's path means.
  *
- * A path is a folder, one file, or a pattern with braces (data/files/braces.h) that names files in the order in which
- * it expands; or several files and patterns, "/d/a-{0..9}.tar::/e/b.tar", whose files follow each other. Formats get an
- * open folder and the names of files in it; it does not matter to them where the names came from.
+ * A path is a folder, one file, or a pattern with braces (base/patterns/braces.h) that names files in the order in
+ * which it expands; or several files and patterns, "/d/a-{0..9}.tar::/e/b.tar", whose files follow each other. Formats
+ * get an open folder and the names of files in it; it does not matter to them where the names came from.
  *
  * A path that does not exist may also be the prefix of an index of tokens, PATH.idx, which then is the file.
  *

@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <fnmatch.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,9 +70,9 @@ static int match_entry(struct globbing *globbing, int dir_fd, const char *path, 
                                : 0;
         memcpy(component, pattern, n);
         component[n] = '\0';
-        if (fnmatch(component, name, FNM_PERIOD) == 0)
+        if (glob_match_name(component, name, false))
                 return globs_enter(globbing, inner, rest, depth);
-        return !rest && fnmatch(component, name, 0) == 0 && !globs_is_folder(dir_fd, name)
+        return !rest && glob_match_name(component, name, true) && !globs_is_folder(dir_fd, name)
                        ? globs_add_file(globbing, inner, &globbing->hidden, &globbing->n_hidden)
                        : 0;
 }

@@ -1,17 +1,14 @@
-/* data/files/globs.h: paths with *, ? and **, as the shell has them: the files that are there when the path is opened.
- *
- * * and ? stand for anything within a name, ** as a whole name for any number of folders. Hidden names, and the members
- * "._x" that macOS leaves, match only where the pattern itself begins with a dot. */
+/* data/files/globs.h: paths with *, ? and ** (base/patterns/glob_match.h): the files that are there when the path is
+ * opened. The members "._x" that macOS leaves are hidden names, too. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/base/patterns/glob_match.h"
 #include "daemon/data/growing.h"
 #include "proto/base/why.h"
-
-#define GLOB_CHARACTERS "*?"
 
 /* Appends the regular files below the folder `root` whose paths match, each with a NUL, in the order of their names,
  * and adds their number to *n_names; to *n_hidden, that of files that would match if hidden ones did. ** follows no

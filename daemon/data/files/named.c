@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 #include "daemon/base/machine/beneath.h"
-#include "daemon/data/files/braces.h"
+#include "daemon/base/patterns/braces.h"
 #include "daemon/data/files/globs.h"
 #include "daemon/data/index/index_layout.h"
 #include "proto/base/cleanup.h"
@@ -163,6 +163,20 @@ static int add_root(struct naming *naming, size_t n_root) {
 
 /* ---- names ----------------------------------------------------------------------------------------------------- */
 
+static int named_give(void *userdata, const char *text, size_t n_bytes) {
+        return growing_append(userdata, text, n_bytes);
+}
+
+static int named_expand(const struct naming *naming, const char *pattern, struct growing *texts, size_t *n_texts) {
+        struct braces_sink sink = {
+                .give = named_give, .userdata = texts, .n_texts = *n_texts, .n_bytes = texts->n_bytes
+        };
+        int r = braces_expand(pattern, &sink, naming->why);
+
+        *n_texts = sink.n_texts;
+        return r;
+}
+
 /* Of a name with * or ?: each that its braces stand for is looked for below the root. */
 static int add_matching(struct naming *naming, const char *name) {
         const char *root = (const char *)naming->texts.bytes;
@@ -171,7 +185,7 @@ static int add_matching(struct naming *naming, const char *name) {
         _cleanup_(closep) int root_fd = -1;
         const char *at;
         size_t n = 0;
-        int r = folder ? braces_expand(name, &all, &n, naming->why) : named_no_memory(naming);
+        int r = folder ? named_expand(naming, name, &all, &n) : named_no_memory(naming);
 
         if (r == 0)
                 r = root_fd = beneath_root(folder, naming->follows_links, naming->why);
@@ -192,7 +206,7 @@ static int named_add_names(struct naming *naming, struct named_part *part, size_
                 naming->n_names++;
         } else {
                 r = strpbrk(name, GLOB_CHARACTERS) ? add_matching(naming, name)
-                                                   : braces_expand(name, &naming->texts, &naming->n_names, naming->why);
+                                                   : named_expand(naming, name, &naming->texts, &naming->n_names);
                 if (r < 0)
                         return r;
         }

@@ -1,4 +1,4 @@
-#include "daemon/data/files/braces.h"
+#include "daemon/base/patterns/braces.h"
 
 /* A text with braces is the text before the first brace, the alternatives of that brace, and the rest. Each
  * alternative, put in place of the brace, gives a text with one brace fewer to expand. So the recursion ends, and needs
@@ -15,8 +15,7 @@
 
 struct expansion {
         const char *pattern; /* the whole pattern, for messages */
-        struct growing *texts;
-        size_t n_texts;
+        struct braces_sink *sink;
         struct why *why;
 };
 
@@ -182,16 +181,18 @@ static int expand_range(struct expansion *expansion, const char *text, const str
 /* ---- texts ----------------------------------------------------------------------------------------------------- */
 
 static int braces_give(struct expansion *expansion, const char *text) {
+        struct braces_sink *sink = expansion->sink;
         size_t n = strlen(text) + 1;
 
-        if (expansion->n_texts == BRACES_TEXTS_MAX || expansion->texts->n_bytes > BRACES_BYTES_MAX - n)
+        if (sink->n_texts == BRACES_TEXTS_MAX || sink->n_bytes > BRACES_BYTES_MAX - n)
                 return why_set(expansion->why, -E2BIG,
                                "%s: it stands for more than %u names, or for names of more than %llu MiB; write a "
                                "smaller range",
                                expansion->pattern, BRACES_TEXTS_MAX, BRACES_BYTES_MAX >> 20);
-        if (growing_append(expansion->texts, text, n) < 0)
+        if (sink->give(sink->userdata, text, n) < 0)
                 return braces_refuse(expansion, -ENOMEM, "no memory for the names that it stands for");
-        expansion->n_texts++;
+        sink->n_texts++;
+        sink->n_bytes += n;
         return 0;
 }
 
@@ -228,13 +229,9 @@ static int check_balance(const struct expansion *expansion) {
         return depth == 0 ? 0 : braces_refuse(expansion, -EINVAL, "a brace is not closed");
 }
 
-int braces_expand(const char *pattern, struct growing *texts, size_t *n_texts, struct why *why) {
-        struct expansion expansion = { .pattern = pattern, .texts = texts, .n_texts = *n_texts, .why = why };
+int braces_expand(const char *pattern, struct braces_sink *sink, struct why *why) {
+        struct expansion expansion = { .pattern = pattern, .sink = sink, .why = why };
         int r = check_balance(&expansion);
 
-        if (r == 0)
-                r = expand(&expansion, pattern);
-        if (r == 0)
-                *n_texts = expansion.n_texts;
-        return r;
+        return r == 0 ? expand(&expansion, pattern) : r;
 }

@@ -1,0 +1,12 @@
+/* base/patterns/glob_match.h: names compared with a pattern of * and ?, as shells do it.
+ *
+ * * and ? stand for anything within a name. Names that begin with a dot match only where the pattern itself begins with
+ * one. */
+#pragma once
+
+#include <stdbool.h>
+
+#define GLOB_CHARACTERS "*?"
+
+/* One name, without a slash on either side. `with_hidden`: a leading dot is nothing special. */
+bool glob_match_name(const char *pattern, const char *name, bool with_hidden);
