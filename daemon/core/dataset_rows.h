@@ -17,15 +17,17 @@ SETTING(links, CHOICE, .initial = "inside", .choices = "inside follow",
 SETTING(weight, NUMBER, .initial = "1", .min = 1, .max = FAIR_WEIGHT_MAX,
         .prose = "Share of workers and reads: a job of weight 3 gets three times as much as one of weight 1.")
 SETTING(origin, OPTIONAL, .initial = "", .max = 4095, .unit = "URL", .check = check_origin,
-        .prose = "Where the dataset comes from, such as \"https://host/birds/manifest.jsonl\", \"s3://bucket/birds\" "
-                 "or \"file:///mnt/birds.tar\"; empty: it is at its path already, and origin_kind to stall_timeout have no "
-                 "effect.")
-SETTING(origin_kind, CHOICE, .initial = "auto", .choices = "auto manifest list s3 folder archive file",
+        .prose = "Where the dataset comes from, such as \"https://host/birds/x-{000..127}.tar\", \"s3://bucket/birds\", "
+                 "\"hf://datasets/ORG/NAME/data/*.parquet\" or \"file:///mnt/birds.tar\"; empty: it is at its path already, "
+                 "and origin_kind to stall_timeout have no effect.")
+SETTING(origin_kind, CHOICE, .initial = "auto", .choices = "auto manifest list s3 gs hf folder archive file",
         .prose = "What the origin is; auto: told by the URL.")
 SETTING(endpoint, OPTIONAL, .initial = "", .max = 1023, .unit = "URL", .check = check_endpoint,
-        .prose = "The server of an object store other than AWS, such as \"https://minio.example:9000\".")
-SETTING(region, TEXT, .initial = "us-east-1", .max = 63,
-        .prose = "The object store's region, which is part of each signature.")
+        .prose = "The server of an object store other than AWS or Google, such as \"https://minio.example:9000\", or of a "
+                 "hub other than huggingface.co.")
+SETTING(region, OPTIONAL, .initial = "", .max = 63,
+        .prose = "The object store's region; empty: that of the user's own AWS settings, else us-east-1. A bucket of AWS "
+                 "in another region is asked there.")
 SETTING(addressing, CHOICE, .initial = "auto", .choices = "auto path virtual",
         .prose = "Where a request names the bucket: in the path, or in the host's name (virtual); auto: in the path if "
                  "there is an endpoint.")

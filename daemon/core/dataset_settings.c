@@ -26,9 +26,9 @@ static int check_origin(const char *text, struct why *why) {
 
         int r = url_parse(text, &url, why);
 
-        if (r == 0 && strchr(text, ' ') && (url.scheme != URL_S3 || memchr(url.host, ' ', url.n_host)))
+        if (r == 0 && strchr(text, ' ') && (!url_is_plain(url.scheme) || memchr(url.host, ' ', url.n_host)))
                 return why_set(why, -EINVAL, "\"%s\" has a blank%s", text,
-                               url.scheme == URL_S3 ? " in the bucket's name" : "; write it as %20");
+                               url_is_plain(url.scheme) ? " in the bucket's name" : "; write it as %20");
         return r;
 }
 

@@ -1,4 +1,5 @@
-/* fetch/credentials.h: who we are to an origin, from a file that nobody else may read.
+/* fetch/credentials.h: who we are to an origin, from the file that the configuration names. What the user that we run as
+ * has of his own is fetch/of_user.h.
  *
  * The file is AWS' own, and may say besides who to be to web servers. A section begins with its name in brackets; a
  * value goes to the end of its line; a line that begins with '#' or ';' is a comment:
@@ -15,8 +16,8 @@
  *   [https://hub.example.org:8443]
  *   token    = ...                       "Authorization: Bearer ..."
  *
- * It must be a regular file of this user or of root; others may not read it (chmod 600), but a group may read one of
- * root's. Read once. No message ever quotes a value. */
+ * The section of https://huggingface.co with a token is that of the hub, too. Others may not read the file
+ * (fetch/secret_file.h). Read once. */
 #pragma once
 
 #include "proto/base/why.h"
@@ -37,15 +38,11 @@ struct credentials;
 /* Returns 0; -EACCES if others may read it, -EINVAL if it is not such a file, -ENOENT, ... with `why`; -ENOMEM. */
 int credentials_read(const char *path, struct credentials **ret_credentials, struct why *why);
 
-/* AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, which must not change meanwhile; nothing if they are not
- * set. 0 or -ENOMEM. */
-int credentials_of_environment(struct credentials **ret_credentials);
-
 /* Overwrites what was read. NULL is fine. */
 void credentials_free(struct credentials *credentials);
 void credentials_freep(struct credentials **credentials);
 
-/* For the object store. NULL: there are none, requests go unsigned. */
+/* For the object store. NULL: there are none. */
 const struct credentials_s3 *credentials_s3(const struct credentials *credentials);
 
 /* For the server of this http or https URL. NULL: none. */

@@ -10,6 +10,7 @@
 
 #include "daemon/fetch/http_private.h"
 #include "daemon/fetch/http_request.h"
+#include "daemon/fetch/hub_address.h"
 #include "daemon/fetch/local_file.h"
 #include "daemon/fetch/retry.h"
 #include "proto/base/cleanup.h"
@@ -17,6 +18,7 @@
 
 #define DEFAULT_STALL_S 30u
 #define DEFAULT_N_TRIES 8u
+#define GS_ENDPOINT     "https://storage.googleapis.com"
 #define CANCEL_NS       50000000ull /* how often a pause looks whether it is over before its time */
 
 /* ---- set up once ---------------------------------------------------------------------------------------------- */
@@ -66,17 +68,53 @@ static int set_authorities(struct http *http, const struct http_options *options
         return 0;
 }
 
-static int set_store(struct http *http, const struct http_options *options, struct why *why) {
+/* The endpoint is that of the origin's own kind: a list on this machine may name stores of the other kinds. */
+static enum url_scheme endpoint_scheme(const struct http_options *options) {
+        struct url origin;
+
+        if (!options->origin || url_parse(options->origin, &origin, NULL) < 0 || !url_is_plain(origin.scheme))
+                return URL_S3;
+        return origin.scheme;
+}
+
+static int set_hub(struct http *http, const char *endpoint) {
+        http->hub = http->user && http->user->hub_endpoint ? http->user->hub_endpoint : HUB_ENDPOINT;
+        if (!endpoint)
+                return 0;
+        http->hub = http->hub_text = strdup(endpoint);
+        if (!http->hub_text)
+                return -ENOMEM;
+        for (size_t n = strlen(endpoint); n > 0 && http->hub_text[n - 1] == '/'; n--)
+                http->hub_text[n - 1] = '\0';
+        return 0;
+}
+
+static int set_stores(struct http *http, const struct http_options *options, struct why *why) {
+        const char *addressing = options->addressing ? options->addressing : "auto", *region = options->region;
+        enum url_scheme scheme = endpoint_scheme(options);
         int r;
 
-        http->store = (struct s3_store){ .endpoint = options->endpoint,
-                                         .region = options->region ? options->region : "us-east-1",
-                                         .addressing = options->addressing ? options->addressing : "auto" };
-        r = s3_store_check(&http->store, why);
-        if (r == 0 && snprintf(http->signature, sizeof(http->signature), "aws:amz:%s:s3", http->store.region) >=
-                              (int)sizeof(http->signature))
-                r = why_set(why, -EINVAL, "region \"%.64s...\" is too long", http->store.region);
-        return r;
+        if (!region && http->user)
+                region = http->user->s3_region;
+        http->s3 = (struct s3_store){ .endpoint = scheme == URL_S3 && options->endpoint ? options->endpoint
+                                                  : http->user                          ? http->user->s3_endpoint
+                                                                                        : NULL,
+                                      .region = region ? region : "us-east-1",
+                                      .addressing = addressing };
+        http->gs = (struct s3_store){ .endpoint = scheme == URL_GS && options->endpoint ? options->endpoint
+                                                                                        : GS_ENDPOINT,
+                                      .region = "auto",
+                                      .addressing = addressing };
+        http->regions = calloc(1, sizeof(*http->regions));
+        if (!http->regions)
+                return -ENOMEM;
+        s3_regions_init(http->regions);
+        r = s3_store_check(&http->s3, why);
+        if (r == 0)
+                r = s3_store_check(&http->gs, why);
+        if (r == 0 && strlen(http->s3.region) >= S3_REGION_SIZE)
+                r = why_set(why, -EINVAL, "region \"%.64s...\" is too long", http->s3.region);
+        return r < 0 ? r : set_hub(http, scheme == URL_HF ? options->endpoint : NULL);
 }
 
 int http_new(const struct http_options *options, struct http **ret_http, struct why *why) {
@@ -95,12 +133,13 @@ int http_new(const struct http_options *options, struct http **ret_http, struct 
         snprintf(http->files_below, sizeof(http->files_below), "%s", options->files_below ? options->files_below : "");
         http->stall_s = options->stall_s ? options->stall_s : DEFAULT_STALL_S;
         http->n_tries = options->n_tries ? options->n_tries : DEFAULT_N_TRIES;
-        r = set_store(http, options, why);
+        r = options->of_user ? of_user_read(&http->user) : 0;
+        if (r >= 0)
+                r = set_stores(http, options, why);
         if (r >= 0)
                 r = set_authorities(http, options, why);
-        if (r >= 0)
-                r = options->credentials ? credentials_read(options->credentials, &http->credentials, why)
-                                         : credentials_of_environment(&http->credentials);
+        if (r >= 0 && options->credentials)
+                r = credentials_read(options->credentials, &http->credentials, why);
         if (r < 0)
                 return r;
 
@@ -114,6 +153,11 @@ void http_free(struct http *http) {
         for (uint32_t i = 0; i < http->n_idle; i++)
                 curl_easy_cleanup(http->idle[i]);
         credentials_free(http->credentials);
+        of_user_free(http->user);
+        if (http->regions)
+                s3_regions_fini(http->regions);
+        free(http->regions);
+        free(http->hub_text);
         pthread_mutex_destroy(&http->lock);
         free(http);
 }
@@ -177,7 +221,8 @@ static int fetch_http_take_answer(struct document *document, const struct http_r
         curl_easy_getinfo(request->easy, CURLINFO_EFFECTIVE_URL, &url);
         document->head = request->head;
         document->answer.url = url ? strdup(url) : NULL;
-        return document->answer.url ? 0 : -ENOMEM;
+        document->answer.next = request->head.link_next[0] ? strdup(request->head.link_next) : NULL;
+        return document->answer.url && (document->answer.next || !request->head.link_next[0]) ? 0 : -ENOMEM;
 }
 
 /* One try. A sink that has seen enough returns -EALREADY, which is not a failure. */
@@ -298,8 +343,7 @@ int http_get(struct http *http, const char *url, const char *query, size_t limit
         if (r >= 0 && !document.answer.body && !(document.answer.body = malloc(1)))
                 r = -ENOMEM;
         if (r < 0) {
-                free(document.answer.body);
-                free(document.answer.url);
+                http_answer_fini(&document.answer);
                 return r;
         }
         document.answer.body[document.answer.n_bytes] = '\0';
@@ -355,7 +399,7 @@ static int fetch_http_look(struct http *http, const char *url, enum look how, co
 
         if (r == 0)
                 *ret_facts = facts_of(&document.head);
-        free(document.answer.url);
+        http_answer_fini(&document.answer);
         return r;
 }
 

@@ -1,13 +1,15 @@
 /* fetch/fetch_http.h: how an origin is spoken to: addresses, signatures, credentials; and short answers.
  *
- * libcurl speaks http, https and file; `s3://bucket/key` becomes a signed https request to the endpoint (libcurl's own
- * signatures), in path or virtual-host style. What stands after the bucket's slash is the key as it is, nothing of it
- * percent-encoded: '?', '#' and '%' are a part of it. Redirects lead to http and https alone, from https to https
+ * libcurl speaks http, https and file; `s3://bucket/key` and `gs://bucket/key` become signed https requests to the
+ * endpoint (libcurl's own signatures), in path or virtual-host style, in the region that the store tells if it is not
+ * the one that is set. `hf://datasets/ORG/NAME@REVISION/PATH` becomes a request to the hub, with its token. Keys and
+ * paths of these are plain (store/record/url.h). Redirects lead to http and https alone, from https to https
  * alone, at most ten; those of an object store are not followed. Proxies and CA settings are those of the environment
  * (http_proxy, https_proxy, no_proxy, SSL_CERT_FILE, SSL_CERT_DIR, CURL_CA_BUNDLE) unless the configuration names a
- * file. Credentials come from a file that only its owner may read (its format: fetch/credentials.h); they are
- * in no log, no message and on no command line, and URLs are told without user, password and query. The program ignores
- * SIGPIPE.
+ * file. Credentials come from a file that only its owner may read (its format: fetch/credentials.h), and for a program
+ * that serves one user from that user's own settings (fetch/of_user.h). They are in no log, no message and on no
+ * command line, and go to no other server by a redirect; URLs are told without user, password and query. The program
+ * ignores SIGPIPE.
  *
  * Made before threads start; any number of threads may use it from then on. */
 #pragma once
@@ -15,15 +17,18 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include "proto/base/why.h"
 
 /* The texts must outlive what is made of them, but for files_below. */
 struct http_options {
-        const char *endpoint;    /* of the object store, "https://host:port"; NULL: AWS of the region */
-        const char *region;      /* NULL: "us-east-1" */
+        const char *endpoint;    /* of the origin's store or hub, "https://host:port"; NULL: the user's, else AWS of the
+                                  * region, Google or huggingface.co */
+        const char *region;      /* NULL: the user's, else "us-east-1" */
         const char *addressing;  /* "auto" (path style if there is an endpoint), "path", "virtual"; NULL: "auto" */
-        const char *credentials; /* a file; NULL: AWS_ACCESS_KEY_ID ... of the environment, else unsigned */
+        const char *credentials; /* a file; NULL: the user's, else unsigned */
+        bool of_user;            /* environment and home of the user that we run as count, too: nobody else is served */
         const char *origin; /* URL of the dataset's origin: credentials of web servers go to its server alone; NULL or
                              * a file: to each server that they are for */
         const char
@@ -41,10 +46,18 @@ void http_free(struct http *http); /* NULL is fine */
 void http_freep(struct http **http);
 
 struct http_answer {
-        char *body; /* the caller's (free); a NUL follows it */
+        char *body; /* a NUL follows it */
         size_t n_bytes;
-        char *url; /* the caller's (free): where redirects led */
+        char *url;  /* where redirects led */
+        char *next; /* its Link header: the next page; NULL: it has none */
 };
+
+static inline void http_answer_fini(struct http_answer *answer) { /* of zeros, too */
+        free(answer->body);
+        free(answer->url);
+        free(answer->next);
+        *answer = (struct http_answer){ 0 };
+}
 
 /* Reads a whole document of `limit` bytes at most, with retries. `query` (may be NULL) goes after '?', already encoded
  * and in the order in which it is to be signed. Blocks; ends early with -ECANCELED once *cancel is true (may be NULL).

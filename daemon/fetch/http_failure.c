@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "daemon/fetch/http_request.h"
 #include "daemon/fetch/retry.h"
@@ -51,7 +52,9 @@ static const struct {
 };
 
 static void judge_pause(const struct http_head *head, struct http_failure *failure) {
-        if (!failure->again || !retry_after_ns(head->retry_after, head->date, &failure->pause_ns))
+        const char *after = head->retry_after[0] ? head->retry_after : head->rate_reset;
+
+        if (!failure->again || !retry_after_ns(after, head->date, &failure->pause_ns))
                 return;
         if (failure->pause_ns > RETRY_AFTER_MAX_S * 1000000000ull) {
                 failure->again = false;
@@ -60,8 +63,48 @@ static void judge_pause(const struct http_head *head, struct http_failure *failu
         }
 }
 
+/* "20261129T192232Z" as "2026-11-29T19:22:32Z", which is how stores write their own. */
+static void spell_time(char text[32]) {
+        char plain[32];
+
+        snprintf(plain, sizeof(plain), "%s", text);
+        if (strlen(plain) == 16 && plain[8] == 'T')
+                snprintf(text, 32, "%.4s-%.2s-%.2sT%.2s:%.2s:%.2sZ", plain, plain + 4, plain + 6, plain + 9, plain + 11,
+                         plain + 13);
+}
+
+static void add_clocks(const struct http_head *head, struct http_failure *failure) {
+        char ours[32], theirs[32];
+
+        http_head_error_element(head, "RequestTime", ours, sizeof(ours));
+        http_head_error_element(head, "ServerTime", theirs, sizeof(theirs));
+        if (!*ours)
+                strftime(ours, sizeof(ours), "%Y-%m-%dT%H:%M:%SZ",
+                         gmtime_r(&(time_t){ time(NULL) }, &(struct tm){ 0 }));
+        spell_time(ours);
+        http_failure_append(failure, "; this machine's clock says %s, the store's %s: set this machine's clock", ours,
+                            *theirs ? theirs : head->date);
+}
+
+/* The region that the bucket is in, if the store tells another one than it was asked in. Then it is asked there. */
+static void learn_region(struct http_request *request, struct http_failure *failure) {
+        char region[S3_REGION_SIZE];
+
+        if (*request->head.bucket_region)
+                snprintf(region, sizeof(region), "%s", request->head.bucket_region);
+        else
+                http_head_error_element(&request->head, "Region", region, sizeof(region));
+        if (!*region || strspn(region, "abcdefghijklmnopqrstuvwxyz0123456789-") != strlen(region))
+                return;
+        http_failure_append(failure, "; the bucket is in region %s and was asked for in %s", region, request->region);
+        if (strcmp(region, request->region) == 0)
+                return;
+        s3_regions_set(request->regions, request->bucket, region);
+        failure->again = true;
+}
+
 /* An object store says in XML what it means by its status. */
-static void add_store_word(const struct http_request *request, struct http_failure *failure) {
+static void add_store_word(struct http_request *request, struct http_failure *failure) {
         char code[64], message[128];
 
         http_head_error_element(&request->head, "Code", code, sizeof(code));
@@ -71,10 +114,60 @@ static void add_store_word(const struct http_request *request, struct http_failu
         if (strcmp(code, "SlowDown") == 0 || strcmp(code, "RequestTimeout") == 0)
                 failure->again = true;
         if (strcmp(code, "RequestTimeTooSkewed") == 0)
-                http_failure_append(failure, "; is this machine's clock right?");
-        if (*request->head.bucket_region && request->head.status < 400)
-                http_failure_append(failure, "; the bucket is in another region: region = \"%s\"",
-                                    request->head.bucket_region);
+                add_clocks(&request->head, failure);
+        else if (failure->error == -EACCES && !request->has_keys)
+                http_failure_append(failure, "; it was asked without keys: %s",
+                                    request->scheme == URL_S3
+                                            ? "credentials = ... names a file with them, or your own are in "
+                                              "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or in ~/.aws/credentials"
+                                            : "Google's HMAC keys (they begin with GOOG) belong into the credentials "
+                                              "file, or into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY");
+        learn_region(request, failure);
+}
+
+/* ---- the hub -------------------------------------------------------------------------------------------------- */
+
+static const struct {
+        const char *code;
+        int error;
+        const char *advice;
+} HUB_CODES[] = {
+        { "GatedRepo", -EACCES,
+          "the repository is gated: ask for access on its page of the hub, then give a token of that account" },
+        { "RepoNotFound", -ENOENT,
+          "there is no such repository, or it is private: see its name, or give a token that may read it" },
+        { "RevisionNotFound", -ENOENT,
+          "there is no such revision: write a branch, a tag or a commit's id after the '@'" },
+        { "EntryNotFound", -ENOENT, "there is no such file or folder in this revision" },
+};
+
+#define TOKEN_ADVICE "(HF_TOKEN, or hf auth login; of a system's daemon: token = ... in the credentials file)"
+
+/* The hub's statuses alone mislead: 401 also stands for what is not there. */
+static void add_hub_word(const struct http_request *request, struct http_failure *failure) {
+        const struct http_head *head = &request->head;
+        const char *advice = NULL;
+
+        for (size_t i = 0; i < ARRAY_SIZE(HUB_CODES); i++)
+                if (strcmp(head->error_code, HUB_CODES[i].code) == 0) {
+                        failure->error = HUB_CODES[i].error;
+                        advice = HUB_CODES[i].advice;
+                }
+        if (!advice && head->status == 401)
+                advice = request->has_keys ? "the token is not valid, or may not read this: give another one"
+                                           : "there is no such repository, or it needs a token";
+        if (!advice && head->status == 403)
+                advice = "the token may not read this: see its rights in your account's settings";
+        if (!advice && head->status == 429)
+                advice = request->has_keys ? "ask with fewer connections, or later"
+                                           : "with a token it lets you ask more";
+        if (*head->error_code || *head->error_message)
+                http_failure_append(failure, ": %s%s%s", head->error_code,
+                                    *head->error_code && *head->error_message ? ": " : "", head->error_message);
+        if (advice)
+                http_failure_append(failure, "; %s", advice);
+        if (advice && (failure->error == -EACCES || !request->has_keys) && strstr(advice, "token"))
+                http_failure_append(failure, " " TOKEN_ADVICE);
 }
 
 static void judge_status(struct http_request *request, struct http_failure *failure) {
@@ -88,10 +181,13 @@ static void judge_status(struct http_request *request, struct http_failure *fail
                         continue;
                 failure->error = STATUSES[i].error;
                 failure->again = STATUSES[i].again;
-                http_failure_append(failure, " (%s)", STATUSES[i].text);
+                http_failure_append(failure, " (%s)",
+                                    status == 401 && request->scheme == URL_HF ? "Unauthorized" : STATUSES[i].text);
         }
-        if (request->scheme == URL_S3)
+        if (request->scheme == URL_S3 || request->scheme == URL_GS)
                 add_store_word(request, failure);
+        if (request->scheme == URL_HF)
+                add_hub_word(request, failure);
         judge_pause(&request->head, failure);
 }
 
@@ -168,6 +264,12 @@ static void judge_code(struct http_request *request, CURLcode code, struct http_
 
         if (judge_head(request, code, failure))
                 return;
+        if (request->is_pointer) {
+                failure->error = -EBADMSG;
+                http_failure_append(failure, "the hub sent a Git LFS pointer in place of the file, which was never "
+                                             "uploaded: ask the repository's owner to do so");
+                return;
+        }
 
         failure->error = -EIO;
         failure->again = true;

@@ -79,6 +79,33 @@ static bool is_compression(const char *value) {
         return false;
 }
 
+/* "<https://host/list?page=2>; rel="next", <...>; rel="last"" */
+static void take_next_link(struct http_head *head, const char *value) {
+        const char *begin, *end;
+
+        while ((begin = strchr(value, '<')) && (end = strchr(begin, '>'))) {
+                size_t n = (size_t)(end - begin) - 1, n_after = strcspn(end, "<");
+
+                if ((memmem(end, n_after, "rel=\"next\"", 10) || memmem(end, n_after, "rel=next", 8)) &&
+                    n < sizeof(head->link_next)) {
+                        memcpy(head->link_next, begin + 1, n);
+                        head->link_next[n] = '\0';
+                }
+                value = end + n_after;
+        }
+}
+
+/* "api";r=0;t=55: nothing is left, and t seconds until there is (draft-ietf-httpapi-ratelimit-headers). */
+static void take_rate(struct http_head *head, const char *value) {
+        const char *at = strstr(value, ";t=");
+        size_t n = at ? strspn(at + 3, "0123456789") : 0;
+
+        if (n > 0 && n < sizeof(head->rate_reset) && strstr(value, ";r=0")) {
+                memcpy(head->rate_reset, at + 3, n);
+                head->rate_reset[n] = '\0';
+        }
+}
+
 static void http_head_take_field(struct http_head *head, const char *name, const char *value) {
         uint64_t number;
 
@@ -103,11 +130,19 @@ static void http_head_take_field(struct http_head *head, const char *name, const
                 http_head_take_text(head->date, sizeof(head->date), value);
         } else if (strcasecmp(name, "x-amz-bucket-region") == 0) {
                 http_head_take_text(head->bucket_region, sizeof(head->bucket_region), value);
+        } else if (strcasecmp(name, "x-error-code") == 0) {
+                http_head_take_text(head->error_code, sizeof(head->error_code), value);
+        } else if (strcasecmp(name, "x-error-message") == 0) {
+                snprintf(head->error_message, sizeof(head->error_message), "%s", value);
+        } else if (strcasecmp(name, "link") == 0) {
+                take_next_link(head, value);
+        } else if (strcasecmp(name, "ratelimit") == 0) {
+                take_rate(head, value);
         }
 }
 
 void http_head_line(struct http_head *head, const char *line, size_t n_bytes) {
-        char text[1024];
+        char text[4096];
         char *value, *end;
 
         if (n_bytes >= sizeof(text) || memchr(line, '\0', n_bytes))

@@ -20,8 +20,12 @@ struct http_head {
         char etag[256];    /* "" if there is none, or none that fits */
         char modified[64]; /* Last-Modified; "" if there is none */
         char retry_after[64];
+        char rate_reset[16]; /* of a RateLimit: seconds until more may be asked; "" */
         char date[64];
         char bucket_region[64];
+        char link_next[2048]; /* of a Link: the next page; "" */
+        char error_code[64];  /* the hub's word for what is wrong; "" */
+        char error_message[128];
         size_t n_error_bytes;
         char error[HTTP_ERROR_BYTES]; /* the beginning of the body of a status >= 300; not terminated */
 };

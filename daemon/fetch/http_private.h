@@ -8,7 +8,9 @@
 
 #include "daemon/fetch/credentials.h"
 #include "daemon/fetch/fetch_http.h"
+#include "daemon/fetch/of_user.h"
 #include "daemon/fetch/s3_address.h"
+#include "daemon/fetch/s3_regions.h"
 
 #define HTTP_IDLE_MAX 64u
 
@@ -17,9 +19,13 @@ struct http {
         const char *ca_file;        /* NULL: as libcurl was built */
         const char *ca_folder;      /* NULL: the same, if there is no ca_file either */
         char files_below[PATH_MAX]; /* "": files may lie anywhere */
-        char signature[128];        /* "aws:amz:REGION:s3" */
-        struct s3_store store;
-        struct credentials *credentials; /* read only from http_new() on */
+        struct s3_store s3, gs;
+        const char *hub;            /* the hub's endpoint, without a slash at its end */
+        char *hub_text;             /* what it points to, if it was configured */
+        struct s3_regions *regions; /* that stores told */
+        struct credentials
+                *credentials; /* read only from http_new() on, as what follows; NULL: no file is configured */
+        struct of_user *user; /* NULL: only the configuration counts */
         uint32_t stall_s;
         uint32_t n_tries;
 

@@ -7,8 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "daemon/fetch/http_private.h"
+#include "daemon/fetch/hub_address.h"
 #include "daemon/fetch/local_file.h"
 #include "daemon/fetch/url_line.h"
 #include "proto/base/cleanup.h"
@@ -49,6 +51,17 @@ static size_t http_request_take_error(struct http_request *request, const char *
         return request->n_discarded > ERROR_PAGE_BYTES ? 0 : n_bytes;
 }
 
+/* What Git keeps in place of a file that lies elsewhere. A repository may hold such a one whose file was never
+ * uploaded.
+ */
+static bool begins_as_pointer(const struct http_request *request, const char *bytes, size_t n_bytes) {
+        static const char POINTER[] = "version https://git-lfs.github.com/spec/v1\n";
+
+        return request->scheme == URL_HF && request->n_body == 0 &&
+               !(request->ask.is_range && request->ask.first > 0) && n_bytes >= strlen(POINTER) &&
+               memcmp(bytes, POINTER, strlen(POINTER)) == 0;
+}
+
 static size_t on_body(char *bytes, size_t size, size_t n, void *userdata) {
         struct http_request *request = userdata;
         int r;
@@ -57,6 +70,11 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *userdata) {
                 return http_request_take_error(request, bytes, size * n);
         if (!request->ask.sink)
                 return 0;
+        if (begins_as_pointer(request, bytes, size * n)) {
+                request->is_pointer = true;
+                return 0;
+        }
+        request->n_body += size * n;
         r = request->ask.sink(request->ask.userdata, (const uint8_t *)bytes, size * n);
         if (r < 0) {
                 request->sink_error = r;
@@ -96,6 +114,10 @@ static int add_header(struct http_request *request, const char *name, const char
         return 0;
 }
 
+static bool is_store(const struct http_request *request) {
+        return request->scheme == URL_S3 || request->scheme == URL_GS;
+}
+
 static int set_common(struct http_request *request, const struct http *http) {
         CURL *easy = request->easy;
         uint32_t connect_s = http->stall_s < CONNECT_S_MAX ? http->stall_s : CONNECT_S_MAX;
@@ -129,12 +151,14 @@ static int set_common(struct http_request *request, const struct http *http) {
 
 /* A redirect leads to http and https only, never to a file of this machine, and from https to https. One of an object
  * store is not followed at all, since libcurl would send the session token along. */
-static int set_protocols(struct http_request *request) {
+static int set_protocols(struct http_request *request, const struct http *http) {
+        bool is_encrypted = request->scheme == URL_HTTPS ||
+                            (request->scheme == URL_HF && strncasecmp(http->hub, "https:", 6) == 0);
         CURL *easy = request->easy;
 
         SET(easy, CURLOPT_PROTOCOLS_STR, request->scheme == URL_FILE ? "file" : "http,https");
-        SET(easy, CURLOPT_REDIR_PROTOCOLS_STR, request->scheme == URL_HTTPS ? "https" : "http,https");
-        SET(easy, CURLOPT_FOLLOWLOCATION, request->scheme == URL_S3 ? 0L : 1L);
+        SET(easy, CURLOPT_REDIR_PROTOCOLS_STR, is_encrypted ? "https" : "http,https");
+        SET(easy, CURLOPT_FOLLOWLOCATION, is_store(request) ? 0L : 1L);
         SET(easy, CURLOPT_MAXREDIRS, REDIRECTS_MAX);
         return 0;
 }
@@ -159,15 +183,25 @@ static int set_version(struct http_request *request) {
         return 0;
 }
 
+/* Google's own keys begin so. AWS' would make Google refuse what everybody may read. */
+static bool is_for_google(const struct http *http, const struct credentials_s3 *keys) {
+        return strncmp(keys->access_key, "GOOG", 4) == 0 || !strstr(http->gs.endpoint, "googleapis.com");
+}
+
 /* With keys libcurl signs; all headers that are set here are signed with it. */
 static int set_signature(struct http_request *request, const struct http *http) {
         const struct credentials_s3 *keys = credentials_s3(http->credentials);
+        char signature[S3_REGION_SIZE + 32];
         CURL *easy = request->easy;
         int r;
 
-        if (!keys)
+        if (!keys && http->user && http->user->s3.access_key)
+                keys = &http->user->s3;
+        if (!keys || (request->scheme == URL_GS && !is_for_google(http, keys)))
                 return 0;
-        SET(easy, CURLOPT_AWS_SIGV4, http->signature);
+        request->has_keys = true;
+        snprintf(signature, sizeof(signature), "aws:amz:%s:s3", request->region);
+        SET(easy, CURLOPT_AWS_SIGV4, signature);
         SET(easy, CURLOPT_USERNAME, keys->access_key);
         SET(easy, CURLOPT_PASSWORD, keys->secret_key);
         r = add_header(request, "x-amz-content-sha256", EMPTY_SHA256);
@@ -176,13 +210,29 @@ static int set_signature(struct http_request *request, const struct http *http) 
         return r;
 }
 
+/* The token of the configuration, else the user's. */
+static const struct credentials_web *hub_credentials(const struct http *http, struct credentials_web *user) {
+        const struct credentials_web *web = credentials_web(http->credentials, http->hub);
+
+        *user = (struct credentials_web){ .token = http->user ? http->user->hub_token : NULL };
+        return web ? web : user->token ? user : NULL;
+}
+
 /* libcurl takes them off again where a redirect leads to another host. */
 static int set_credentials(struct http_request *request, const struct http *http) {
-        const struct credentials_web *web = credentials_web(http->credentials, request->ask.url);
+        const struct credentials_web *web;
+        struct credentials_web user;
         CURL *easy = request->easy;
 
-        if (!web || (http->origin && !url_same_server(http->origin, request->ask.url)))
+        if (request->scheme == URL_HF)
+                web = hub_credentials(http, &user);
+        else if (http->origin && !url_same_server(http->origin, request->ask.url))
                 return 0;
+        else
+                web = credentials_web(http->credentials, request->ask.url);
+        if (!web)
+                return 0;
+        request->has_keys = true;
         if (web->token) {
                 SET(easy, CURLOPT_HTTPAUTH, (long)CURLAUTH_BEARER);
                 SET(easy, CURLOPT_XOAUTH2_BEARER, web->token);
@@ -208,7 +258,7 @@ static int set_what(struct http_request *request) {
         }
         if (ask->if_match && *ask->if_match == '"')
                 r = add_header(request, "If-Match", ask->if_match);
-        if (r >= 0 && request->scheme != URL_S3) /* not there: proxies change it, which would break the signature */
+        if (r >= 0 && !is_store(request)) /* not there: proxies change it, which would break the signature */
                 r = add_header(request, "Accept-Encoding", "identity");
         if (r >= 0 && request->headers)
                 SET(easy, CURLOPT_HTTPHEADER, request->headers);
@@ -230,17 +280,35 @@ static int set_file(struct http_request *request, const struct http *http) {
 
 static int set_address(struct http_request *request, const struct http *http, struct why *why) {
         _cleanup_(freep) char *address = NULL, *line = NULL;
-        int r;
+        struct s3_store store = request->scheme == URL_GS ? http->gs : http->s3;
+        int r = 0;
 
-        if (request->scheme == URL_S3) {
-                r = s3_address(&http->store, request->ask.url, &address, why);
-                if (r < 0)
-                        return r;
+        if (is_store(request)) {
+                s3_regions_get(http->regions, request->bucket, store.region, request->region);
+                store.region = request->region;
+                r = s3_address(&store, request->ask.url, &address, why);
+        } else if (request->scheme == URL_HF) {
+                r = hub_address(http->hub, request->ask.url, &address, why);
         }
+        if (r < 0)
+                return r;
         line = url_line(address ? address : request->ask.url, request->ask.query);
         if (!line)
                 return -ENOMEM;
         SET(request->easy, CURLOPT_URL, line);
+        return 0;
+}
+
+/* What the user's own settings ask for and we cannot do. The configuration's keys make them needless. Nobody's keys are
+ * needed for what Google shows to everybody. */
+static int check_user(const struct http_request *request, const struct http *http, struct why *why) {
+        const struct of_user *user = http->user;
+        bool is_s3 = request->scheme == URL_S3 || (request->scheme == URL_GS && user && user->s3_error != -ENOTSUP);
+
+        if (user && is_s3 && user->s3_error && !credentials_s3(http->credentials))
+                return why_set(why, user->s3_error, "%s: %s", request->shown, user->s3_why.text);
+        if (user && request->scheme == URL_HF && user->hub_error && !credentials_web(http->credentials, http->hub))
+                return why_set(why, user->hub_error, "%s: %s", request->shown, user->hub_why.text);
         return 0;
 }
 
@@ -249,13 +317,17 @@ int http_request_init(struct http_request *request, const struct http *http, CUR
         struct url url;
         int r;
 
-        *request = (struct http_request){ .easy = easy, .ask = *ask };
+        *request = (struct http_request){ .easy = easy, .ask = *ask, .regions = http->regions };
         http_head_clear(&request->head);
         url_show(ask->url, request->shown);
         r = url_parse(ask->url, &url, why);
         if (r < 0)
                 return r;
         request->scheme = url.scheme;
+        snprintf(request->bucket, sizeof(request->bucket), "%.*s", (int)url.n_host, url.host);
+        r = check_user(request, http, why);
+        if (r < 0)
+                return r;
 
         curl_easy_reset(easy);
         r = request->scheme == URL_FILE ? set_file(request, http) : set_address(request, http, why);
@@ -264,11 +336,11 @@ int http_request_init(struct http_request *request, const struct http *http, CUR
         if (r >= 0)
                 r = set_common(request, http);
         if (r >= 0)
-                r = set_protocols(request);
+                r = set_protocols(request, http);
         if (r >= 0)
                 r = set_version(request);
         if (r >= 0)
-                r = request->scheme == URL_S3 ? set_signature(request, http) : set_credentials(request, http);
+                r = is_store(request) ? set_signature(request, http) : set_credentials(request, http);
         if (r >= 0)
                 r = set_what(request);
         request->ask.url = request->ask.query = request->ask.if_match = NULL; /* they may go now */

@@ -9,6 +9,7 @@
 
 #include "daemon/fetch/fetch_http.h"
 #include "daemon/fetch/http_head.h"
+#include "daemon/fetch/s3_regions.h"
 #include "daemon/store/record/url.h"
 #include "proto/base/why.h"
 
@@ -37,12 +38,18 @@ struct http_request {
         struct curl_slist *headers;
         struct http_head head;
         char shown[URL_SHOWN_SIZE]; /* the URL as it may be told */
+        struct s3_regions *regions;
+        char bucket[S3_BUCKET_NAME_SIZE]; /* of an object store; cut if it is no bucket's name */
+        char region[S3_REGION_SIZE];      /* in which it is asked for */
+        bool has_keys;                    /* it is signed, or has a token */
         enum url_scheme scheme;
         char curl_text[CURL_ERROR_SIZE];
         bool has_file; /* of this machine: file_fd is open, or file_error says why not */
         int file_fd;
         int file_error;
         int sink_error;       /* what the sink returned; 0 */
+        uint64_t n_body;      /* bytes of a body that is no error's */
+        bool is_pointer;      /* which is a Git LFS pointer in place of a file */
         uint64_t n_discarded; /* bytes of error pages */
         size_t n_head_bytes;  /* of all answers, redirects too */
 };
@@ -53,7 +60,7 @@ struct http_failure {
         bool again;           /* another try may help */
         uint32_t n_tries_max; /* if so many have failed so, that is enough; 0: as configured */
         uint64_t pause_ns;    /* what the server asks for (Retry-After); 0: nothing */
-        char text[256];       /* "status 503 (Service Unavailable)"; without URL */
+        char text[512];       /* "status 503 (Service Unavailable)"; without URL */
 };
 
 /* Sets the handle up (everything that was set on it is forgotten, its connections stay). `request` must stay where it

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "daemon/store/record/url.h"
 
@@ -36,13 +35,13 @@ int s3_store_check(const struct s3_store *store, struct why *why) {
         return 0;
 }
 
-static int check_bucket(const char *bucket, size_t n_bytes, struct why *why) {
+static int check_bucket(const char *scheme, const char *bucket, size_t n_bytes, struct why *why) {
         bool ok = n_bytes > 0 && n_bytes <= BUCKET_BYTES_MAX && is_letter_or_digit(bucket[0]);
 
         for (size_t i = 0; i < n_bytes && ok; i++)
                 ok = is_letter_or_digit(bucket[i]) || strchr("-._", bucket[i]);
         if (!ok)
-                return why_set(why, -EINVAL, "s3://%s: \"%.*s\" is not a valid name of a bucket", bucket,
+                return why_set(why, -EINVAL, "%s://%s: \"%.*s\" is not a valid name of a bucket", scheme, bucket,
                                (int)(n_bytes < 64 ? n_bytes : 64), bucket);
         return 0;
 }
@@ -55,20 +54,24 @@ static bool is_virtual(const struct s3_store *store, const char *bucket, size_t 
 }
 
 int s3_address(const struct s3_store *store, const char *url, char **ret_url, struct why *why) {
-        const char *bucket = url + strlen("s3://"), *key, *host;
-        size_t n_bucket = strcspn(bucket, "/"), n_host, n_scheme, n_size;
+        const char *bucket, *key, *host;
+        size_t n_bucket, n_host, n_scheme, n_size;
         char aws[160], *address, *at;
-        int r;
+        struct url parsed;
+        int r = url_parse(url, &parsed, why);
 
-        if (strncasecmp(url, "s3://", strlen("s3://")) != 0)
-                return why_set(why, -EINVAL, "\"%s\" is not an s3:// URL", url);
-        r = check_bucket(bucket, n_bucket, why);
+        if (r < 0)
+                return r;
+        if (parsed.scheme != URL_S3 && parsed.scheme != URL_GS)
+                return why_set(why, -EINVAL, "\"%s\" is not an s3:// or gs:// URL", url);
+        bucket = parsed.host;
+        n_bucket = parsed.n_host;
+        r = check_bucket(url_scheme_name(parsed.scheme), bucket, n_bucket, why);
         if (r < 0)
                 return r;
         key = bucket[n_bucket] == '/' ? bucket + n_bucket + 1 : bucket + n_bucket;
         if (strlen(key) > KEY_BYTES_MAX)
-                return why_set(why, -EINVAL, "s3://%.*s/%s: a key has %u bytes at most", (int)n_bucket, bucket, key,
-                               KEY_BYTES_MAX);
+                return why_set(why, -EINVAL, "%s: a key has %u bytes at most", url, KEY_BYTES_MAX);
 
         host = store->endpoint;
         if (!host) {

@@ -1,4 +1,4 @@
-/* fetch/s3_address.h: where an object of s3://bucket/key is asked for over http.
+/* fetch/s3_address.h: where an object of s3://bucket/key or gs://bucket/key is asked for over http.
  *
  * The key is what stands after the bucket's slash, as it is: not percent-encoded, '?' and '#' and '%' are a part of
  * it. Over the line all bytes but A-Z a-z 0-9 - . _ ~ and '/' are encoded, since the store encodes the key just so
@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 
+#include "daemon/store/record/url.h"
 #include "proto/base/why.h"
 
 struct s3_store {

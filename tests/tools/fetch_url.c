@@ -30,7 +30,7 @@
 #define FIELDS_MAX 32
 #define JOBS_MAX   4096
 
-static struct http_options http_options;
+static struct http_options http_options = { .of_user = true };
 static struct fetcher_options fetcher_options;
 static size_t limit = 1 << 20;
 static uint32_t idx_mirror;

@@ -83,6 +83,10 @@ int main(int argc, char **argv) {
                 return 2;
         }
         options.url = argv[1];
+        http_options.of_user = true;
+        if (!http_options.origin && strstr(options.url, "://") &&
+            (strncmp(options.url, "hf", 2) == 0 || strncmp(options.url, "gs", 2) == 0))
+                http_options.origin = options.url; /* whose endpoint is meant */
         if (argc > 2)
                 options.kind = argv[2];
         if (argc > 3)

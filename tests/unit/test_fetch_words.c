@@ -1,5 +1,6 @@
 /* Addresses, headers, pauses: what is read and written before and between transfers. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,12 +9,17 @@
 
 #include "daemon/fetch/credentials.h"
 #include "daemon/fetch/http_head.h"
+#include "daemon/fetch/hub_address.h"
+#include "daemon/fetch/of_user.h"
 #include "daemon/fetch/pauses.h"
 #include "daemon/fetch/retry.h"
 #include "daemon/fetch/s3_address.h"
+#include "daemon/fetch/s3_regions.h"
 #include "daemon/fetch/url_line.h"
 #include "daemon/store/record/url.h"
+#include "proto/base/cleanup.h"
 #include "tests/support/suite.h"
+#include "tests/support/tree.h"
 
 #define SECOND_NS 1000000000ull
 
@@ -376,20 +382,266 @@ START_TEST(a_file_of_credentials_says_who_we_are_to_whom) {
 }
 END_TEST
 
-START_TEST(without_a_file_the_environment_says_it) {
-        struct credentials *credentials = NULL;
+static const char *const USER_VARIABLES[] = {
+        "AWS_ACCESS_KEY_ID",
+        "AWS_SECRET_ACCESS_KEY",
+        "AWS_SESSION_TOKEN",
+        "AWS_REGION",
+        "AWS_DEFAULT_REGION",
+        "AWS_ENDPOINT_URL_S3",
+        "AWS_ENDPOINT_URL",
+        "AWS_PROFILE",
+        "AWS_SHARED_CREDENTIALS_FILE",
+        "AWS_CONFIG_FILE",
+        "AWS_WEB_IDENTITY_TOKEN_FILE",
+        "HF_ENDPOINT",
+        "HF_TOKEN",
+        "HUGGING_FACE_HUB_TOKEN",
+        "HF_TOKEN_PATH",
+        "HF_HOME",
+        "XDG_CACHE_HOME",
+};
 
-        unsetenv("AWS_ACCESS_KEY_ID");
-        setenv("AWS_SECRET_ACCESS_KEY", "s", 1);
-        ck_assert_int_eq(credentials_of_environment(&credentials), 0);
-        ck_assert_ptr_null(credentials_s3(credentials)); /* half of them is none */
-        credentials_free(credentials);
-        setenv("AWS_ACCESS_KEY_ID", "a", 1);
-        setenv("AWS_SESSION_TOKEN", "", 1);
-        ck_assert_int_eq(credentials_of_environment(&credentials), 0);
-        ck_assert_str_eq(credentials_s3(credentials)->access_key, "a");
-        ck_assert_ptr_null(credentials_s3(credentials)->session_token);
-        credentials_free(credentials);
+/* A home folder with these files (NULL: none), and an environment of these "NAME=value"; what is read of them. */
+static struct of_user *user_of(const struct tree *home, const char *credentials, const char *config, const char *token,
+                               const char *const environment[4]) {
+        struct of_user *user = NULL;
+        const struct {
+                const char *path, *text;
+        } files[] = { { ".aws/credentials", credentials },
+                      { ".aws/config", config },
+                      { ".cache/huggingface/token", token } };
+
+        for (size_t i = 0; i < ARRAY_SIZE(USER_VARIABLES); i++)
+                unsetenv(USER_VARIABLES[i]);
+        setenv("HOME", home->root, 1);
+        for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+                unlinkat(home->fd, files[i].path, 0);
+                if (!files[i].text)
+                        continue;
+                tree_file(home, files[i].path, files[i].text);
+                ck_assert_int_eq(fchmodat(home->fd, files[i].path, 0600, 0), 0);
+        }
+        for (size_t i = 0; i < 4 && environment[i]; i++)
+                putenv((char *)(uintptr_t)environment[i]);
+        ck_assert_int_eq(of_user_read(&user), 0);
+        return user;
+}
+
+#define KEYS(of) "aws_access_key_id = " of "-id\naws_secret_access_key = " of "-secret\n"
+
+static const struct {
+        const char *credentials, *config, *token;
+        const char *environment[4];
+        const char *key, *session, *region, *endpoint; /* NULL: there is none */
+        const char *hub_token, *hub_endpoint;
+        const char *s3_says, *hub_says; /* of what is refused */
+} USERS[] = {
+        { .key = NULL },
+        { .environment = { "AWS_ACCESS_KEY_ID=e-id", "AWS_SECRET_ACCESS_KEY=s" }, .key = "e-id" },
+        { .environment = { "AWS_ACCESS_KEY_ID=e-id", "AWS_SECRET_ACCESS_KEY=s", "AWS_SESSION_TOKEN=t" },
+          .key = "e-id",
+          .session = "t" },
+        { .environment = { "AWS_SECRET_ACCESS_KEY=s" }, .s3_says = "the first is not set" },
+        { .environment = { "AWS_ACCESS_KEY_ID=e-id" }, .s3_says = "the second is not set" },
+        { .credentials = "[default]\n" KEYS("c"),
+          .config = "[default]\nregion = eu-west-1\ns3 =\n  endpoint_url = http://nested\n" KEYS("f"),
+          .key = "c-id",
+          .region = "eu-west-1" },
+        { .credentials = "[default]\n" KEYS("c"),
+          .environment = { "AWS_ACCESS_KEY_ID=e-id", "AWS_SECRET_ACCESS_KEY=s", "AWS_DEFAULT_REGION=r" },
+          .key = "e-id",
+          .region = "r" },
+        { .config = "[profile mine]\nendpoint_url = http://h:9000\naws_session_token = t\n" KEYS("f") "[mine]\n" KEYS(
+                  "x"),
+          .environment = { "AWS_PROFILE=mine" },
+          .key = "f-id",
+          .session = "t",
+          .endpoint = "http://h:9000" },
+        { .credentials = "[mine]\n" KEYS("m") "[default]\n" KEYS("d"),
+          .environment = { "AWS_PROFILE=mine" },
+          .key = "m-id" },
+        { .credentials = "[default]\n" KEYS("d"),
+          .environment = { "AWS_PROFILE=mine" },
+          .s3_says = "AWS_PROFILE is \"mine\"" },
+        { .config = "[default]\nendpoint_url = http://h\n",
+          .environment = { "AWS_ENDPOINT_URL=http://all", "AWS_ENDPOINT_URL_S3=http://store" },
+          .endpoint = "http://store" },
+        { .environment = { "AWS_ENDPOINT_URL=http://all" }, .endpoint = "http://all" },
+        { .environment = { "AWS_ENDPOINT_URL=all" }, .s3_says = "is not an address" },
+        { .config = "[default]\nsso_session = x\n",
+          .s3_says = "gets its keys by sso_session, which is not supported: run" },
+        { .config = "[default]\ncredential_process = /bin/x\n", .s3_says = "by credential_process" },
+        { .config = "[default]\nsso_session = x\n",
+          .environment = { "AWS_ACCESS_KEY_ID=e-id", "AWS_SECRET_ACCESS_KEY=s" },
+          .key = "e-id" },
+        { .credentials = "[default]\nrole_arn = arn:x\n" KEYS("c"), .s3_says = "by role_arn" },
+        { .credentials = "[default]\naws_access_key_id = x\n", .s3_says = "needs both" },
+        { .config = "[default]\nservices = s\n", .s3_says = "[services s]" },
+        { .environment = { "AWS_WEB_IDENTITY_TOKEN_FILE=/x" }, .s3_says = "AWS_WEB_IDENTITY_TOKEN_FILE is set" },
+        { .environment = { "AWS_SHARED_CREDENTIALS_FILE=/nowhere" }, .s3_says = "credentials /nowhere: No such file" },
+        { .token = "hf_file\n", .hub_token = "hf_file" },
+        { .token = "hf_file\n", .environment = { "HF_TOKEN= hf_e\n" }, .hub_token = "hf_e" },
+        { .environment = { "HUGGING_FACE_HUB_TOKEN=hf_old" }, .hub_token = "hf_old" },
+        { .token = " \n", .hub_token = NULL },
+        { .token = "hf_file", .environment = { "HF_HOME=~/.cache/huggingface" }, .hub_token = "hf_file" },
+        { .token = "hf_file", .environment = { "HF_HOME=/nowhere" }, .hub_token = NULL },
+        { .token = "hf_file", .environment = { "HF_TOKEN_PATH=/nowhere" }, .hub_token = NULL },
+        { .environment = { "HF_TOKEN=a b" }, .hub_says = "is not a token" },
+        { .environment = { "HF_TOKEN=a\nX-Other: b" }, .hub_says = "is not a token" },
+        { .environment = { "HF_ENDPOINT=https://mirror//" }, .hub_endpoint = "https://mirror" },
+        { .environment = { "HF_ENDPOINT=mirror" }, .hub_says = "HF_ENDPOINT is not an address" },
+};
+
+static void is_text(const char *text, const char *expected) {
+        ck_assert_msg(!text == !expected && (!text || strcmp(text, expected) == 0), "\"%s\", not \"%s\"", text,
+                      expected);
+}
+
+START_TEST(a_users_own_settings_are_those_of_his_tools) {
+        struct of_user *user;
+        struct tree home;
+
+        tree_make(&home);
+        user = user_of(&home, USERS[_i].credentials, USERS[_i].config, USERS[_i].token, USERS[_i].environment);
+        ck_assert_msg(!user->s3_error == !USERS[_i].s3_says, "%s", user->s3_why.text);
+        ck_assert_msg(!user->hub_error == !USERS[_i].hub_says, "%s", user->hub_why.text);
+        ck_assert(!USERS[_i].s3_says || strstr(user->s3_why.text, USERS[_i].s3_says));
+        ck_assert(!USERS[_i].hub_says || strstr(user->hub_why.text, USERS[_i].hub_says));
+        if (!USERS[_i].s3_says) {
+                is_text(user->s3.access_key, USERS[_i].key);
+                is_text(user->s3.session_token, USERS[_i].session);
+                is_text(user->s3_region, USERS[_i].region);
+                is_text(user->s3_endpoint, USERS[_i].endpoint);
+        }
+        if (!USERS[_i].hub_says) {
+                is_text(user->hub_token, USERS[_i].hub_token);
+                is_text(user->hub_endpoint, USERS[_i].hub_endpoint);
+        }
+        of_user_free(user);
+        tree_remove(&home);
+}
+END_TEST
+
+START_TEST(a_users_own_files_that_others_may_read_are_refused_once_they_are_needed) {
+        static const char *const PATHS[] = { ".aws/credentials", ".aws/config", ".cache/huggingface/token" };
+        static const char *const NO_ENVIRONMENT[4];
+
+        for (size_t i = 0; i < ARRAY_SIZE(PATHS); i++) {
+                struct of_user *user;
+                struct tree home;
+
+                tree_make(&home);
+                of_user_free(user_of(&home, NULL, NULL, NULL, NO_ENVIRONMENT));
+                tree_file(&home, PATHS[i], "hush");
+                ck_assert_int_eq(fchmodat(home.fd, PATHS[i], 0644, 0), 0);
+                ck_assert_int_eq(of_user_read(&user), 0);
+                ck_assert_int_eq(i < 2 ? user->s3_error : user->hub_error, -EACCES);
+                ck_assert_ptr_nonnull(strstr(i < 2 ? user->s3_why.text : user->hub_why.text, "chmod 600"));
+                ck_assert_int_eq(i < 2 ? user->hub_error : user->s3_error, 0);
+                of_user_free(user);
+                tree_remove(&home);
+        }
+}
+END_TEST
+
+/* ---- the hub -------------------------------------------------------------------------------------------------- */
+
+static const struct {
+        const char *url, *address; /* NULL: refused */
+} HUB_ADDRESSES[] = {
+        { "hf://datasets/o/n/a b.txt", "http://h/datasets/o/n/resolve/main/a%20b.txt" },
+        { "hf://datasets/o/n@v1.0/d/a?b#c%41", "http://h/datasets/o/n/resolve/v1.0/d/a%3Fb%23c%2541" },
+        { "hf://datasets/o/n@refs%2Fpr%2F7/a", "http://h/datasets/o/n/resolve/refs%2Fpr%2F7/a" },
+        { "hf://datasets/o/n@refs/pr/7/a", "http://h/datasets/o/n/resolve/refs%2Fpr%2F7/a" },
+        { "hf://datasets/o/n@refs/convert/parquet/d/a", "http://h/datasets/o/n/resolve/refs%2Fconvert%2Fparquet/d/a" },
+        { "hf://datasets/o/n@refs/a", "http://h/datasets/o/n/resolve/refs/a" },
+        { "HF://datasets/o-1/n_2.3/a", "http://h/datasets/o-1/n_2.3/resolve/main/a" },
+        { "hf://api/datasets/o/n/tree/main", "http://h/api/datasets/o/n/tree/main" },
+        { "hf://datasets/o/n", NULL },
+        { "hf://datasets/o/n@main", NULL },
+        { "hf://datasets/o", NULL },
+        { "hf://datasets", NULL },
+        { "hf://datasets/o/", NULL },
+        { "hf://datasets//n/a", NULL },
+        { "hf://datasets/o/../a", NULL },
+        { "hf://datasets/o/n@/a", NULL },
+        { "hf://datasets/o/n@%zz/a", NULL },
+        { "hf://datasets/o/n@%00/a", NULL },
+        { "hf://datasets/o/n?x/a", NULL },
+        { "hf://o/n/a", NULL },
+        { "hf://me@datasets/o/n/a", NULL },
+        { "hf://", NULL },
+};
+
+START_TEST(a_file_of_the_hub_is_asked_for_at_its_revision) {
+        char *address = NULL;
+        struct why why = { 0 };
+        int r = hub_address("http://h", HUB_ADDRESSES[_i].url, &address, &why);
+
+        if (HUB_ADDRESSES[_i].address) {
+                ck_assert_msg(r == 0, "%s", why.text);
+                ck_assert_str_eq(address, HUB_ADDRESSES[_i].address);
+        } else {
+                ck_assert_int_eq(r, -EINVAL);
+                ck_assert(why.text[0] && !address);
+        }
+        free(address);
+}
+END_TEST
+
+START_TEST(the_next_page_and_the_hubs_words_are_found_in_a_head) {
+        static const char *const LINES_OF_HEAD[] = {
+                "Link: <https://h/a?cursor=1&x=2>; rel=\"prev\", <https://h/a?cursor=x,y>; rel=\"next\"\r\n",
+                "X-Error-Code: GatedRepo\r\n",
+                "x-error-message: Access to it, is restricted\r\n",
+                "RateLimit: \"api\";r=0;t=55\r\n",
+        };
+        static const char *const OTHERS[] = { "Link: <https://h/a>; rel=\"last\"", "Link: next",
+                                              "RateLimit: \"api\";r=7;t=55" };
+        struct http_head head;
+
+        http_head_clear(&head);
+        for (size_t i = 0; i < ARRAY_SIZE(LINES_OF_HEAD); i++)
+                http_head_line(&head, LINES_OF_HEAD[i], strlen(LINES_OF_HEAD[i]));
+        ck_assert_str_eq(head.link_next, "https://h/a?cursor=x,y");
+        ck_assert_str_eq(head.error_code, "GatedRepo");
+        ck_assert_str_eq(head.error_message, "Access to it, is restricted");
+        ck_assert_str_eq(head.rate_reset, "55");
+        http_head_clear(&head);
+        for (size_t i = 0; i < ARRAY_SIZE(OTHERS); i++)
+                http_head_line(&head, OTHERS[i], strlen(OTHERS[i]));
+        ck_assert_str_eq(head.link_next, "");
+        ck_assert_str_eq(head.rate_reset, "");
+}
+END_TEST
+
+/* ---- regions -------------------------------------------------------------------------------------------------- */
+
+START_TEST(a_buckets_region_is_the_one_that_was_told_last) {
+        char region[S3_REGION_SIZE], bucket[16], name[300];
+        struct s3_regions regions;
+
+        s3_regions_init(&regions);
+        s3_regions_get(&regions, "b", "here", region);
+        ck_assert_str_eq(region, "here");
+        s3_regions_set(&regions, "b", "there");
+        s3_regions_set(&regions, "b", "elsewhere");
+        s3_regions_get(&regions, "b", "here", region);
+        ck_assert_str_eq(region, "elsewhere");
+        memset(name, 'x', sizeof(name) - 1);
+        name[sizeof(name) - 1] = '\0';
+        s3_regions_set(&regions, name, "there");
+        s3_regions_set(&regions, "c", name);
+        s3_regions_get(&regions, "c", "here", region);
+        ck_assert_str_eq(region, "here");
+        for (unsigned i = 0; i < 3 * S3_REGIONS_MAX; i++) {
+                snprintf(bucket, sizeof(bucket), "b%u", i);
+                s3_regions_set(&regions, bucket, "there");
+                s3_regions_get(&regions, bucket, "here", region);
+                ck_assert_str_eq(region, "there");
+        }
+        s3_regions_fini(&regions);
 }
 END_TEST
 
@@ -413,7 +665,11 @@ int main(void) {
                 { "pauses", retry_after_is_seconds_or_a_date_by_the_answers_own_clock },
                 { "pauses", a_pause_is_a_servers_whatever_is_asked_of_it },
                 { "credentials", a_file_of_credentials_says_who_we_are_to_whom },
-                { "credentials", without_a_file_the_environment_says_it },
+                { "credentials", a_users_own_settings_are_those_of_his_tools, N(USERS) },
+                { "credentials", a_users_own_files_that_others_may_read_are_refused_once_they_are_needed },
+                { "hub", a_file_of_the_hub_is_asked_for_at_its_revision, N(HUB_ADDRESSES) },
+                { "hub", the_next_page_and_the_hubs_words_are_found_in_a_head },
+                { "stores", a_buckets_region_is_the_one_that_was_told_last },
         };
 
         return suite_run("fetch_words", rows, sizeof(rows) / sizeof(rows[0]));

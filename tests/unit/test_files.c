@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "daemon/base/patterns/braces.h"
+#include "daemon/base/patterns/glob_match.h"
 #include "tests/support/tree.h"
 
 static struct tree tree;
@@ -152,6 +153,55 @@ static const char *expanded(const char *pattern) {
                 snprintf(all.text, sizeof(all.text), "%s", why.text);
         return all.text;
 }
+
+static const struct {
+        const char *pattern, *path;
+        bool is_match;
+} MATCHES[] = {
+        { "*.tar", "a.tar", true },
+        { "*.tar", "d/a.tar", false },
+        { "*.tar", ".a.tar", false },
+        { ".*.tar", ".a.tar", true },
+        { "d/a?.tar", "d/a1.tar", true },
+        { "d/a?.tar", "d/a.tar", false },
+        { "d/a", "d/a", true },
+        { "d/a", "d/a/b", false },
+        { "d/a/b", "d/a", false },
+        { "**/*.tar", "a.tar", true },
+        { "**/*.tar", "d/e/a.tar", true },
+        { "**/*.tar", "d/.e/a.tar", false },
+        { "**", "a", true },
+        { "**", "d/e/a", true },
+        { "**", "d/e/.a", false },
+        { "d/**", "d/e/a", true },
+        { "d/**", "e/e/a", false },
+        { "d/**/x/*.bin", "d/x/a.bin", true },
+        { "d/**/x/*.bin", "d/x/y/x/x/a.bin", true },
+        { "d/**/x/*.bin", "d/x/y/a.bin", false },
+        { "**/x/**/y/**", "a/x/b/x/y/c", true },
+        { "**/x/**/y/**", "a/x/b/x/c", false },
+        { "a**b", "a12b", true },
+        { "a**b", "a1/2b", false },
+        { "*", "", true },
+        { "", "", true },
+        { "", "a", false },
+};
+
+START_TEST(a_path_matches_as_in_a_shell) {
+        char much[601] = "", deep[2001] = "";
+
+        ck_assert_msg(glob_match_path(MATCHES[_i].pattern, MATCHES[_i].path) == MATCHES[_i].is_match, "%s, %s",
+                      MATCHES[_i].pattern, MATCHES[_i].path);
+        for (unsigned i = 0; i < 200; i++)
+                strcat(much, "**/");
+        for (unsigned i = 0; i < 1000; i++)
+                strcat(deep, "a/");
+        strcpy(much + 597, "**x");
+        ck_assert(!glob_match_path(much, deep)); /* in time that is bounded */
+        memset(deep, 'a', sizeof(deep) - 1);
+        ck_assert(!glob_match_path("*", deep)); /* longer than names may be */
+}
+END_TEST
 
 START_TEST(braces_expand_as_shells_expand_them) {
         ck_assert_str_eq(expanded("x.tar"), "x.tar ");
@@ -439,6 +489,7 @@ int main(void) {
         tcase_add_test(tests, a_pipe_is_one_file_that_says_so);
         tcase_add_test(tests, what_is_neither_a_folder_nor_a_file_is_refused);
         tcase_add_test(tests, a_named_file_that_is_gone_or_no_file_is_an_error_with_its_name);
+        tcase_add_loop_test(tests, a_path_matches_as_in_a_shell, 0, sizeof(MATCHES) / sizeof(MATCHES[0]));
         tcase_add_test(tests, braces_expand_as_shells_expand_them);
         tcase_add_test(tests, braces_that_mean_nothing_are_refused_with_what_is_allowed);
         tcase_add_test(tests, names_that_would_fill_the_memory_are_refused);

@@ -1,5 +1,5 @@
-/* Surveys of origins, without a network: http_get() and http_look() are the test's own and answer from a table. What
- * the real ones do with these calls is seen in tests/integration/test_origins.py. */
+/* Surveys of origins without a network: kinds, manifests, lists, folders. What real servers do with these calls is seen
+ * in tests/integration/test_origins.py. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,115 +16,9 @@
 #include "daemon/fetch/origin/origin.h"
 #include "daemon/store/record/origin_kind.h"
 #include "proto/base/cleanup.h"
+#include "tests/support/no_web.h"
 #include "tests/support/suite.h"
 #include "tests/support/tree.h"
-
-#define PAGES_MAX 8
-
-/* ---- the web, as the surveys see it -------------------------------------------------------------------------- */
-
-static struct {
-        const char *pages[PAGES_MAX]; /* bodies of http_get(), one after the other; the last again and again */
-        int error;                    /* of http_get(), instead */
-        const char *led_to;           /* where redirects led; NULL: nowhere */
-        char asked[PAGES_MAX][512];   /* "url?query" */
-        unsigned n_asked;
-
-        pthread_mutex_t lock;
-        unsigned n_looks, n_under_way, n_under_way_most;
-        unsigned look_us;   /* how long one takes */
-        const char *bad[4]; /* words in URLs that are: not there, an HTML page, of no length, slow */
-} web;
-
-static void web_is(const char *first, const char *second) {
-        memset(&web, 0, sizeof(web));
-        pthread_mutex_init(&web.lock, NULL);
-        web.pages[0] = first;
-        web.pages[1] = second;
-}
-
-int http_get(struct http *http, const char *url, const char *query, size_t limit, const _Atomic bool *cancel,
-             struct http_answer *ret_answer, struct why *why) {
-        unsigned idx = web.n_asked < PAGES_MAX ? web.n_asked : PAGES_MAX - 1;
-
-        snprintf(web.asked[idx], sizeof(web.asked[idx]), "%s%s%s", url, query ? "?" : "", query ? query : "");
-        web.n_asked++;
-        if (web.error)
-                return why_set(why, web.error, "the web says no");
-        while (idx > 0 && !web.pages[idx])
-                idx--;
-        *ret_answer = (struct http_answer){ .body = strdup(web.pages[idx]),
-                                            .n_bytes = strlen(web.pages[idx]),
-                                            .url = web.led_to ? strdup(web.led_to) : NULL };
-        return 0;
-}
-
-static int look(const char *url, const _Atomic bool *cancel, struct http_facts *ret_facts, struct why *why) {
-        if (web.bad[3] && strstr(url, web.bad[3]))
-                while (!*cancel)
-                        usleep(1000);
-        else
-                usleep(web.look_us);
-        if (*cancel)
-                return why_set(why, -ECANCELED, "%s: canceled", url);
-        if (web.bad[0] && strstr(url, web.bad[0]))
-                return why_set(why, -ENOENT, "%s: 404", url);
-        *ret_facts = (struct http_facts){ .n_bytes = strlen(url), .etag = "\"tag\"" };
-        ret_facts->is_html = web.bad[1] && strstr(url, web.bad[1]);
-        if (web.bad[2] && strstr(url, web.bad[2]))
-                ret_facts->n_bytes = UINT64_MAX;
-        return 0;
-}
-
-int http_look(struct http *http, const char *url, const _Atomic bool *cancel, struct http_facts *ret_facts,
-              struct why *why) {
-        static const _Atomic bool never = false;
-        int r;
-
-        pthread_mutex_lock(&web.lock);
-        web.n_looks++;
-        if (++web.n_under_way > web.n_under_way_most)
-                web.n_under_way_most = web.n_under_way;
-        pthread_mutex_unlock(&web.lock);
-        r = look(url, cancel ? cancel : &never, ret_facts, why);
-        pthread_mutex_lock(&web.lock);
-        web.n_under_way--;
-        pthread_mutex_unlock(&web.lock);
-        return r;
-}
-
-static struct plan *survey(const struct origin_options *options) {
-        struct plan *plan = NULL;
-        struct why why = { 0 };
-        int r = origin_survey(NULL, options, &plan, &why);
-
-        ck_assert_msg(r == 0, "%d: %s", r, why.text);
-        return plan;
-}
-
-static struct plan *survey_url(const char *url) {
-        return survey(&(struct origin_options){ .url = url, .kind = "auto", .unpack = "auto" });
-}
-
-/* The survey fails with this errno, and says this. */
-static void refused(const struct origin_options *options, int error, const char *says) {
-        struct plan *plan = NULL;
-        struct why why = { 0 };
-        int r = origin_survey(NULL, options, &plan, &why);
-
-        ck_assert_msg(r == error && strstr(why.text, says), "%d, not %d: %s (not: %s)", r, error, why.text, says);
-        ck_assert_ptr_null(plan);
-}
-
-static void refused_url(const char *url, int error, const char *says) {
-        refused(&(struct origin_options){ .url = url, .kind = "auto", .unpack = "auto" }, error, says);
-}
-
-static void is_file(const struct plan *plan, uint64_t idx, const char *path, const char *url) {
-        ck_assert_uint_lt(idx, plan_n_files(plan));
-        ck_assert_str_eq(plan_file(plan, idx)->path, path);
-        ck_assert_str_eq(plan_file(plan, idx)->urls[0], url);
-}
 
 /* ---- kinds --------------------------------------------------------------------------------------------------- */
 
@@ -139,6 +33,20 @@ static const struct {
         { "s3://b/", "auto", "s3" },
         { "s3://b/photos/train", "auto", "s3" },
         { "s3://b/x.tar.zst", "auto", "archive" },
+        { "s3://b/{000..127}.tar", "auto", "s3" },
+        { "s3://b/*.jsonl", "auto", "s3" },
+        { "s3://b/x?.tar", "file", "file" },
+        { "gs://b/photos", "auto", "gs" },
+        { "gs://b/**/*.tar", "auto", "gs" },
+        { "gs://b/m.jsonl", "auto", "manifest" },
+        { "gs://b/x", "s3", NULL },
+        { "hf://datasets/o/n", "auto", "hf" },
+        { "hf://datasets/o/n@main/train.jsonl", "auto", "hf" },
+        { "hf://datasets/o/n/readme.txt", "auto", "hf" },
+        { "hf://datasets/o/n/x.tar", "auto", "archive" },
+        { "hf://datasets/o/n/*.tar", "auto", "hf" },
+        { "https://h/a/x-{000..127}.tar", "auto", "file" },
+        { "https://h/a/x.tar?sig={1}", "auto", "archive" },
         { "http://h/x.TGZ", "auto", "archive" },
         { "http://h/a/very/long/path/that/is/much/longer/than/sixty-four/bytes/altogether/x.zip", "auto", "archive" },
         { "http://h/model.bin", "auto", "file" },
@@ -361,111 +269,6 @@ START_TEST(a_survey_ends_when_it_is_cancelled) {
 }
 END_TEST
 
-/* ---- object stores ------------------------------------------------------------------------------------------- */
-
-#define XML        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-#define RESULT     XML "<ListBucketResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">"
-#define ENCODED    "<EncodingType>url</EncodingType>"
-#define WHOLE      "<IsTruncated>false</IsTruncated>"
-#define END_RESULT "</ListBucketResult>"
-#define OBJECT(key, size)                                                                                              \
-        "<Contents><Key>" key "</Key><LastModified>2026-01-01</LastModified><ETag>&quot;e&quot;</ETag><Size>" size     \
-        "</Size><Owner><ID>x</ID><DisplayName>Key</DisplayName></Owner></Contents>"
-
-START_TEST(an_object_stores_listing_is_read_to_its_end) {
-        struct plan *plan;
-
-        web_is(RESULT ENCODED
-               "<IsTruncated>true</IsTruncated><NextContinuationToken>1/+ a=</NextContinuationToken>" OBJECT(
-                       "train/a%2Fb+c%2B.jpg", "12") OBJECT("train/cat/", "0") END_RESULT,
-               /* and here the encoding is said after the keys */
-               RESULT WHOLE OBJECT("train/zebra%25.tar", "9007199254740991") ENCODED END_RESULT);
-        plan = survey(&(struct origin_options){ .url = "s3://b/train", .kind = "auto", .unpack = "yes" });
-        ck_assert_uint_eq(plan_n_files(plan), 2);
-        is_file(plan, 0, "a/b c+.jpg", "s3://b/train/a/b c+.jpg");
-        is_file(plan, 1, "zebra%.tar", "s3://b/train/zebra%.tar");
-        ck_assert_str_eq(plan_file(plan, 0)->etag, "\"e\"");
-        ck_assert_uint_eq(plan_file(plan, 0)->n_bytes, 12);
-        ck_assert(!plan_file(plan, 0)->unpack && plan_file(plan, 1)->unpack);
-        ck_assert_uint_eq(web.n_asked, 2);
-        ck_assert_str_eq(web.asked[0], "s3://b?encoding-type=url&list-type=2&max-keys=1000&prefix=train%2F");
-        ck_assert_str_eq(web.asked[1], "s3://b?continuation-token=1%2F%2B%20a%3D&encoding-type=url&list-type=2"
-                                       "&max-keys=1000&prefix=train%2F");
-        plan_free(plan);
-
-        web_is(RESULT WHOLE OBJECT("100%+.jpg", "1") END_RESULT, NULL); /* a store that does not encode */
-        plan = survey_url("s3://b");
-        is_file(plan, 0, "100%+.jpg", "s3://b/100%+.jpg");
-        ck_assert_str_eq(web.asked[0], "s3://b?encoding-type=url&list-type=2&max-keys=1000");
-        plan_free(plan);
-}
-END_TEST
-
-static const struct {
-        const char *xml;
-        int error;
-        const char *says;
-} NO_LISTINGS[] = {
-        { "", -EINVAL, "not valid XML" },
-        { "hello", -EINVAL, "not valid XML" },
-        { "<html><body/></html>", -EINVAL, "<html> instead" },
-        { "<!DOCTYPE html><html></html>", -EINVAL, "document type" },
-        { XML "<!DOCTYPE l [<!ENTITY a \"aaaaaaaaaa\"><!ENTITY b \"&a;&a;&a;&a;&a;&a;&a;&a;\">]>"
-              "<ListBucketResult><Contents><Key>&b;</Key></Contents></ListBucketResult>",
-          -EINVAL, "document type" },
-        { XML "<!DOCTYPE l SYSTEM \"file:///etc/passwd\"><ListBucketResult/>", -EINVAL, "document type" },
-        { XML "<Error><Code>NoSuchBucket</Code><Message>The bucket is gone</Message></Error>", -ENOENT,
-          "NoSuchBucket: The bucket is gone" },
-        { XML "<Error><Code>SignatureDoesNotMatch</Code></Error>", -EACCES, "secret key" },
-        { XML "<Error><Code>SlowDown</Code></Error>", -EPROTO, "SlowDown" },
-        { XML "<Error/>", -EPROTO, "an error without code" },
-        { RESULT WHOLE END_RESULT, -EINVAL, "nothing below it" },
-        { RESULT WHOLE OBJECT("p/", "0") END_RESULT, -EINVAL, "nothing below it" },
-        { RESULT WHOLE OBJECT("p/a", "1") "</Wrong>", -EINVAL, "not valid XML" },
-        { RESULT WHOLE OBJECT("p/a", "1"), -EINVAL, "not valid XML" },
-        { RESULT "<IsTruncated>true</IsTruncated>" OBJECT("p/a", "1") END_RESULT, -EPROTO, "goes on after 1 files" },
-        { RESULT "<IsTruncated>true</IsTruncated><NextContinuationToken>t</NextContinuationToken>" OBJECT("p/a", "1")
-                  END_RESULT,
-          -EPROTO, "begins again at \"p/a\"" },
-        { RESULT "<IsTruncated>true</IsTruncated><NextContinuationToken>t</NextContinuationToken>" END_RESULT, -EPROTO,
-          "goes on after 0 files" },
-        { RESULT WHOLE OBJECT("q/a", "1") END_RESULT, -EINVAL, "not below it" },
-        { RESULT WHOLE OBJECT("p/../../etc/passwd", "1") END_RESULT, -EINVAL, "\"..\"" },
-        { RESULT WHOLE OBJECT("p//etc/passwd", "1") END_RESULT, -EINVAL, "absolute" },
-        { RESULT WHOLE OBJECT("p/a", "-1") END_RESULT, -EINVAL, "as the size" },
-        { RESULT WHOLE OBJECT("p/a", "99999999999999999999999") END_RESULT, -EINVAL, "as the size" },
-        { RESULT WHOLE OBJECT("p/a", "9007199254740992") END_RESULT, -EINVAL, "8 PiB" },
-        { RESULT WHOLE OBJECT("p/a", "") END_RESULT, -EINVAL, "no size" },
-        { RESULT WHOLE OBJECT("", "1") END_RESULT, -EINVAL, "an empty or too long key" },
-        { RESULT WHOLE ENCODED OBJECT("p/a%2", "1") END_RESULT, -EINVAL, "not encoded as it says" },
-        { RESULT WHOLE ENCODED OBJECT("p/a%00", "1") END_RESULT, -EINVAL, "not encoded as it says" },
-        { RESULT WHOLE ENCODED OBJECT("p/a%FF", "1") END_RESULT, -EINVAL, "not UTF-8" },
-        { RESULT WHOLE OBJECT("p/A", "1") OBJECT("p/a", "1") END_RESULT, -EINVAL, "differ in case alone" },
-        { RESULT "<a><a><a><a><a><a><a><a><a><a><a><a><a><a><a><a>", -EINVAL, "nested" },
-};
-
-START_TEST(what_is_no_listing_is_refused_in_a_sentence) {
-        web_is(NO_LISTINGS[_i].xml, NULL);
-        refused_url("s3://b/p/", NO_LISTINGS[_i].error, NO_LISTINGS[_i].says);
-        ck_assert_uint_le(web.n_asked, 2);
-}
-END_TEST
-
-START_TEST(a_text_without_end_in_a_listing_is_refused) {
-        _cleanup_(freep) char *xml = malloc(1u << 20);
-        size_t n = (size_t)sprintf(xml, "%s", RESULT "<NextContinuationToken>");
-
-        memset(xml + n, 'x', (1u << 20) - 1 - n);
-        xml[(1u << 20) - 1] = '\0';
-        web_is(xml, NULL);
-        refused_url("s3://b/p", -EINVAL, "more than 4096 bytes");
-        web.error = -ENOENT;
-        refused_url("s3://b/p", -ENOENT, "s3://b/p: there is no such bucket");
-        web.error = -EACCES;
-        refused_url("s3://b/p", -EACCES, "may these credentials list");
-}
-END_TEST
-
 /* ---- folders ------------------------------------------------------------------------------------------------- */
 
 START_TEST(a_folder_is_walked_with_links_that_stay_inside) {
@@ -620,9 +423,6 @@ int main(void) {
                 { "list", sizes_are_asked_for_side_by_side_and_no_more_than_said },
                 { "list", of_a_lists_bad_urls_one_is_named_and_the_rest_is_not_asked_for },
                 { "list", a_survey_ends_when_it_is_cancelled },
-                { "s3", an_object_stores_listing_is_read_to_its_end },
-                { "s3", what_is_no_listing_is_refused_in_a_sentence, ARRAY_SIZE(NO_LISTINGS) },
-                { "s3", a_text_without_end_in_a_listing_is_refused },
                 { "folder", a_folder_is_walked_with_links_that_stay_inside },
                 { "folder", what_cannot_be_staged_of_a_folder_is_refused_by_name, ARRAY_SIZE(NO_FOLDERS) },
                 { "folder", a_folder_that_is_not_there_or_has_no_file_is_said },

@@ -283,7 +283,7 @@ static const struct {
           { "\"a\"", "does not take count", "files, raw" } },
         { "dataset { path = \"/data\" }", { NULL } },
         { "dataset \"a\" { path = \"/data\" origin = \"ftp://h/x\" }",
-          { "\"a\"", "origin", "http, https, s3 or file" } },
+          { "\"a\"", "origin", "http, https, s3, gs, hf or file" } },
         { "dataset \"a\" { path = \"/data\" origin = \"http://\" }", { "origin", "has no host" } },
         { "dataset \"a\" { path = \"/data\" origin = \"file://data\" }", { "origin", "file:///path" } },
         { "dataset \"a\" { path = \"/data\" origin = \"https://h/a b\" }", { "origin", "%20" } },

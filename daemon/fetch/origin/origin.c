@@ -1,6 +1,7 @@
 #include "daemon/fetch/origin/origin.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "daemon/base/bytes.h"
 #include "daemon/base/machine/machine_memory.h"
 #include "daemon/fetch/fetch_http.h"
+#include "daemon/fetch/origin/hub_pin.h"
 #include "daemon/fetch/origin/origin_private.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
@@ -23,13 +25,15 @@ static const struct {
         [ORIGIN_MANIFEST] = { origin_manifest, false },
         [ORIGIN_LIST] = { origin_list, false },
         [ORIGIN_S3] = { origin_s3, false },
+        [ORIGIN_GS] = { origin_s3, false },
+        [ORIGIN_HF] = { origin_hf, false },
         [ORIGIN_FOLDER] = { origin_folder, false },
         [ORIGIN_ARCHIVE] = { origin_file, true },
         [ORIGIN_FILE] = { origin_file, false },
 };
 
 /* What is made of a text takes as much again as the text, and it came with room to grow. */
-uint64_t origin_text_max(const struct origin_options *options) {
+static uint64_t origin_text_max(const struct origin_options *options) {
         uint64_t part = memory_of_ours() / 8;
 
         if (options->n_text_max > 0)
@@ -62,13 +66,12 @@ static const char *other_than_text(const struct http_answer *answer) {
 
 int origin_text(struct origin_run *run, struct http_answer *ret_answer, struct why *why) {
         uint64_t most = origin_text_max(run->options);
-        int r = http_get(run->http, run->options->url, NULL, most, run->options->cancel, ret_answer, why);
+        int r = http_get(run->http, run->url, NULL, most, run->options->cancel, ret_answer, why);
         const char *other = r == 0 ? other_than_text(ret_answer) : NULL;
         char limit[BYTES_TEXT_MAX];
 
         if (other) {
-                free(ret_answer->body);
-                free(ret_answer->url);
+                http_answer_fini(ret_answer);
                 return why_set(why, -EINVAL,
                                "%s: it is %s, and a manifest or list must be plain text in UTF-8; put it there as that",
                                run->shown, other);
@@ -79,6 +82,20 @@ int origin_text(struct origin_run *run, struct http_answer *ret_answer, struct w
                         "memory, 2 GiB at most): make several datasets of it, or see why its server does not end",
                         run->shown, format_bytes(limit, most));
         return r;
+}
+
+#define LISTED_BYTES 100u /* of a plan, beside its texts (plan.h) */
+#define PASSED_BYTES 8u   /* takes none; but no listing is endless */
+
+int origin_count(struct origin_run *run, size_t n_bytes, struct why *why) {
+        run->n_listed++;
+        run->n_listed_bytes += n_bytes > 0 ? LISTED_BYTES + n_bytes : PASSED_BYTES;
+        if (run->n_listed_bytes / 2 <= origin_text_max(run->options))
+                return 0;
+        return why_set(why, -EFBIG,
+                       "%s: its listing takes more than a quarter of the memory (4 GiB at most), after %" PRIu64
+                       " names: make several datasets of it, or see why its store does not end",
+                       run->shown, run->n_listed);
 }
 
 /* Puts the origin's name before what is wrong with its files. */
@@ -103,7 +120,8 @@ static int origin_survey_kind(struct origin_run *run, enum origin_kind_of kind, 
 }
 
 int origin_survey(struct http *http, const struct origin_options *options, struct plan **ret_plan, struct why *why) {
-        struct origin_run run = { .options = options, .http = http, .told_ns = clock_now_ns() };
+        struct origin_run run = { .options = options, .http = http, .url = options->url, .told_ns = clock_now_ns() };
+        _cleanup_(freep) char *pinned = NULL;
         enum origin_kind_of kind = ORIGIN_FILE;
         int r = url_parse(options->url, &run.address, why);
 
@@ -118,6 +136,11 @@ int origin_survey(struct http *http, const struct origin_options *options, struc
         else if (strcmp(options->unpack, "no") != 0)
                 return why_set(why, -EINVAL, "unpack = \"%s\": write auto, yes or no", options->unpack);
         url_show(run.address.text, run.shown);
+        if (run.address.scheme == URL_HF) {
+                r = hub_pin(&run, &pinned, why);
+                if (r < 0)
+                        return r;
+        }
         if (*run.address.rest) /* lines of it are named: "list.txt:17", not "list.txt?...:17" */
                 run.shown[strlen(run.shown) - strlen("?...")] = '\0';
         return origin_survey_kind(&run, kind, ret_plan, why);

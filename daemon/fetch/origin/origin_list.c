@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/base/patterns/braces.h"
 #include "daemon/base/work/crew.h"
 #include "daemon/fetch/origin/origin_private.h"
 #include "daemon/fetch/origin/origin_reach.h"
@@ -162,6 +163,53 @@ static int check_reach(struct origin_run *run, const struct url_list *list, stru
         return r < 0 ? why_set(why, r, "%s: %s", run->shown, inner.text) : 0;
 }
 
+/* ---- braces -------------------------------------------------------------------------------------------------- */
+
+struct names {
+        char *text; /* a line each */
+        size_t n_bytes, n_room;
+        const char *rest; /* of the URL, after its path */
+};
+
+static int add_name(void *userdata, const char *text, size_t n_bytes) {
+        struct names *names = userdata;
+        size_t n_needed = names->n_bytes + n_bytes + strlen(names->rest) + 1;
+
+        if (n_needed > names->n_room) {
+                size_t n_room = 2 * n_needed;
+                char *grown = realloc(names->text, n_room);
+
+                if (!grown)
+                        return -ENOMEM;
+                names->text = grown;
+                names->n_room = n_room;
+        }
+        names->n_bytes += (size_t)sprintf(names->text + names->n_bytes, "%s%s\n", text, names->rest);
+        return 0;
+}
+
+/* Braces in a query stand for nothing. */
+int origin_names(struct origin_run *run, struct why *why) {
+        const struct url *address = &run->address;
+        _cleanup_(freep) char *pattern = strndup(address->text, (size_t)(address->rest - address->text));
+        struct names names = { .rest = address->rest };
+        struct braces_sink sink = { .give = add_name, .userdata = &names };
+        struct url_list list;
+        int r;
+
+        if (!pattern)
+                return -ENOMEM;
+        r = braces_expand(pattern, &sink, why);
+        if (r == 0)
+                r = url_list_parse(names.text, names.n_bytes, run->shown, &list, why);
+        free(names.text);
+        if (r < 0)
+                return r;
+        r = list_survey(run, &list, why);
+        url_list_fini(&list);
+        return r;
+}
+
 int origin_list(struct origin_run *run, struct why *why) {
         struct http_answer answer = { 0 };
         struct url_list list;
@@ -171,8 +219,7 @@ int origin_list(struct origin_run *run, struct why *why) {
         if (r < 0)
                 return r;
         r = url_list_parse(answer.body, answer.n_bytes, run->shown, &list, why);
-        free(answer.body);
-        free(answer.url);
+        http_answer_fini(&answer);
         if (r < 0)
                 return r;
         r = check_reach(run, &list, why);

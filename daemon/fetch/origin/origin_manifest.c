@@ -12,16 +12,15 @@
 static const char *origin_manifest_base_of(const struct origin_run *run, const struct http_answer *answer) {
         struct url address;
 
-        if (answer->url && run->address.scheme != URL_S3 && url_parse(answer->url, &address, NULL) == 0 &&
+        if (answer->url && !url_is_plain(run->address.scheme) && url_parse(answer->url, &address, NULL) == 0 &&
             (address.scheme == URL_HTTP || address.scheme == URL_HTTPS))
                 return answer->url;
-        return run->options->url;
+        return run->url;
 }
 
 int origin_manifest(struct origin_run *run, struct why *why) {
-        _cleanup_(freep) char *body = NULL, *led_to = NULL;
         _cleanup_(plan_freep) struct plan *plan = NULL;
-        struct http_answer answer = { 0 };
+        _cleanup_(http_answer_fini) struct http_answer answer = { 0 };
         struct origin_reach reach;
         struct why inner;
         int r;
@@ -29,8 +28,6 @@ int origin_manifest(struct origin_run *run, struct why *why) {
         r = origin_text(run, &answer, why);
         if (r < 0)
                 return r;
-        body = answer.body;
-        led_to = answer.url;
         r = plan_parse(answer.body, answer.n_bytes, run->shown, origin_manifest_base_of(run, &answer), run->unpack,
                        &plan, why);
         if (r < 0)

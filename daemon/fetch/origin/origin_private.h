@@ -12,7 +12,8 @@
 struct origin_run {
         const struct origin_options *options;
         struct http *http;
-        struct url address; /* of options->url */
+        const char *url;    /* options->url; of the hub, of one commit */
+        struct url address; /* of it */
         char shown[URL_SHOWN_SIZE];
         bool unpack; /* what is an archive by its name, of many files; the one of an "archive" */
 
@@ -20,13 +21,19 @@ struct origin_run {
         struct plan *plan;  /* of a manifest: that is the plan, and nothing is added */
         uint64_t n_told;    /* files, when progress was last told */
         uint64_t told_ns;
+        uint64_t n_listed;       /* names that a listing gave */
+        uint64_t n_listed_bytes; /* about what a plan of all of them takes */
 };
 
 int origin_manifest(struct origin_run *run, struct why *why);
 int origin_list(struct origin_run *run, struct why *why);
 int origin_s3(struct origin_run *run, struct why *why);
 int origin_folder(struct origin_run *run, struct why *why);
+int origin_hf(struct origin_run *run, struct why *why);
 int origin_file(struct origin_run *run, struct why *why); /* "archive", too */
+
+/* The same of the names that the braces of a web server's URL stand for. */
+int origin_names(struct origin_run *run, struct why *why);
 
 /* Adds a file with one URL; what is an archive by its name is unpacked if the run says so. `why` names the origin. */
 int origin_add(struct origin_run *run, struct plan_file *file, const char *url, struct why *why);
@@ -36,8 +43,10 @@ struct http_answer;
 /* Reads the origin's text: a manifest or list, of as many bytes as the options and the memory allow. As http_get(). */
 int origin_text(struct origin_run *run, struct http_answer *ret_answer, struct why *why);
 
-/* The most bytes that such a text may have. */
-uint64_t origin_text_max(const struct origin_options *options);
+/* Counts a name that a listing gave; `n_bytes`: of its texts in a plan; 0: it is passed over. -EFBIG with `why` once a
+ * plan of it would take too much memory.
+ */
+int origin_count(struct origin_run *run, size_t n_bytes, struct why *why);
 
 /* Tells how many files there are so far, if it is time. -ECANCELED if the run is to end. The caller's thread. */
 int origin_progress(struct origin_run *run, uint64_t n_files, struct why *why);

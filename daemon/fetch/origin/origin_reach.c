@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/fetch/hub_address.h"
 #include "daemon/fetch/local_file.h"
 #include "daemon/fetch/origin/origin_private.h"
 #include "proto/base/cleanup.h"
@@ -27,8 +28,16 @@ static bool is_below(const struct origin_reach *reach, const struct url *address
         return real && strncmp(real, reach->folder, strlen(reach->folder)) == 0;
 }
 
-static bool is_own_bucket(const struct origin_reach *reach, const struct url *address) {
-        return reach->origin->scheme == URL_S3 && address->n_host == reach->origin->n_host &&
+/* In its bucket, or its repository. */
+static bool is_own_place(const struct origin_reach *reach, const struct url *address) {
+        struct hub_place own, other;
+
+        if (reach->origin->scheme != address->scheme)
+                return false;
+        if (address->scheme == URL_HF)
+                return hub_place_parse(reach->origin, &own, NULL) == 0 && hub_place_parse(address, &other, NULL) == 0 &&
+                       strcmp(own.repository, other.repository) == 0;
+        return address->n_host == reach->origin->n_host &&
                memcmp(address->host, reach->origin->host, address->n_host) == 0;
 }
 
@@ -61,13 +70,13 @@ int origin_reach_check(const struct origin_reach *reach, const char *url, struct
                                          "write; chmod go-w it, or give it to the user who stages",
                                          why);
         }
-        if (address.scheme == URL_S3)
-                return is_own_bucket(reach, &address)
+        if (url_is_plain(address.scheme))
+                return is_own_place(reach, &address)
                                ? 0
                                : origin_reach_refuse(
                                          &address,
-                                         "a manifest or list may name objects of its own bucket only, since they are "
-                                         "fetched with your keys; put it on this machine to name others",
+                                         "a manifest or list may name objects of its own bucket or repository only, "
+                                         "since they are fetched with your keys; put it on this machine to name others",
                                          why);
         if (reach->origin->scheme == URL_HTTP || reach->origin->scheme == URL_FILE)
                 return 0;

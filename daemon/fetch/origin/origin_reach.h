@@ -5,7 +5,8 @@
  *
  *   https       may name https, any host
  *   http        may name http and https, any host
- *   s3          may name its own bucket, and https
+ *   s3, gs      may name its own bucket, and https
+ *   hf          may name its own repository, and https
  *   file        may name anything if it belongs to this user or root and nobody else may write it; else what an http
  *               one may name, and files below its own folder, links not followed out of it
  *

@@ -1,11 +1,14 @@
-/* Everything below s3://bucket/prefix, a thousand keys a request. One request after the other, since each names where
- * the one before ended: a million objects take a thousand round trips, about a minute. */
+/* What s3://bucket/prefix or gs://bucket/prefix means (origin_pattern.h), a thousand keys a request. One request after
+ * the other, since each names where the one before ended: a million objects take a thousand round trips, about a
+ * minute. */
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/base/patterns/glob_match.h"
+#include "daemon/fetch/origin/origin_pattern.h"
 #include "daemon/fetch/origin/origin_private.h"
 #include "daemon/fetch/origin/s3_listing.h"
 #include "proto/base/cleanup.h"
@@ -15,22 +18,18 @@
 
 struct listing {
         struct origin_run *run;
-        char prefix[S3_KEY_MAX + 2]; /* ends in '/', or "" */
-        size_t n_prefix;
+        struct origin_pattern pattern;
         char bucket_url[300];           /* "s3://bucket" */
         char first_key[S3_KEY_MAX + 1]; /* of all: the listing goes round if it comes again */
         uint64_t n_files;
-        uint64_t n_bytes; /* about what a plan of all that was listed takes */
         struct why *why;
 };
-
-#define OBJECT_BYTES 100u /* of a plan, beside its texts (plan.h) */
 
 /* ---- an object ----------------------------------------------------------------------------------------------- */
 
 static int add_object(struct listing *listing, const struct s3_object *object) {
         char url[sizeof(listing->bucket_url) + S3_KEY_MAX + 2];
-        struct plan_file file = { .path = object->key + listing->n_prefix,
+        struct plan_file file = { .path = object->key + listing->pattern.n_base,
                                   .n_bytes = object->n_bytes,
                                   .etag = object->etag[0] ? object->etag : NULL };
 
@@ -41,9 +40,11 @@ static int add_object(struct listing *listing, const struct s3_object *object) {
 
 static int on_object(void *userdata, const struct s3_object *object) {
         struct listing *listing = userdata;
-        size_t n_key = strlen(object->key);
+        size_t n_key = strlen(object->key), n_texts;
+        bool is_mark = object->key[n_key - 1] == '/', is_taken; /* a folder's: what is in it says as much */
+        int r;
 
-        if (strncmp(object->key, listing->prefix, listing->n_prefix) != 0)
+        if (strncmp(object->key, listing->pattern.prefix, strlen(listing->pattern.prefix)) != 0)
                 return why_set(listing->why, -EINVAL, "%s: the store lists \"%s\", which is not below it",
                                listing->run->shown, object->key);
         if (!listing->first_key[0])
@@ -51,15 +52,10 @@ static int on_object(void *userdata, const struct s3_object *object) {
         else if (strcmp(listing->first_key, object->key) == 0)
                 return why_set(listing->why, -EPROTO, "%s: the store's listing begins again at \"%s\"",
                                listing->run->shown, object->key);
-        listing->n_bytes += OBJECT_BYTES + 2 * n_key + strlen(listing->bucket_url) + strlen(object->etag);
-        if (listing->n_bytes / 2 > origin_text_max(listing->run->options))
-                return why_set(listing->why, -EFBIG,
-                               "%s: its listing takes more than a quarter of the memory (4 GiB at most), after %" PRIu64
-                               " files: make several datasets of it, or see why its store does not end",
-                               listing->run->shown, listing->n_files);
-        if (object->key[n_key - 1] == '/') /* a folder's mark: what is in the folder says as much */
-                return 0;
-        return add_object(listing, object);
+        is_taken = !is_mark && origin_pattern_takes(&listing->pattern, object->key);
+        n_texts = 2 * n_key + strlen(listing->bucket_url) + strlen(object->etag);
+        r = origin_count(listing->run, is_taken || is_mark ? n_texts : 0, listing->why);
+        return r == 0 && is_taken ? add_object(listing, object) : r;
 }
 
 /* ---- pages --------------------------------------------------------------------------------------------------- */
@@ -67,7 +63,7 @@ static int on_object(void *userdata, const struct s3_object *object) {
 /* Sorted by name, as the signature requires. The caller's (free). */
 static char *make_query(const struct listing *listing, const char *token) {
         static const char FIXED[] = "encoding-type=url&list-type=2&max-keys=1000";
-        size_t n_room = sizeof(FIXED) + 3 * (strlen(token) + listing->n_prefix) + 64;
+        size_t n_room = sizeof(FIXED) + 3 * (strlen(token) + strlen(listing->pattern.prefix)) + 64;
         char *query = malloc(n_room), *at = query;
 
         if (!query)
@@ -78,17 +74,17 @@ static char *make_query(const struct listing *listing, const char *token) {
                 at = stpcpy(at, "&");
         }
         at = stpcpy(at, FIXED);
-        if (listing->n_prefix > 0) {
+        if (listing->pattern.prefix[0]) {
                 at = stpcpy(at, "&prefix=");
-                url_encode_value(listing->prefix, at);
+                url_encode_value(listing->pattern.prefix, at);
         }
         return query;
 }
 
 static int get_page(struct listing *listing, const char *token, struct s3_page *ret_page) {
-        _cleanup_(freep) char *query = make_query(listing, token), *body = NULL, *led_to = NULL;
+        _cleanup_(http_answer_fini) struct http_answer answer = { 0 };
+        _cleanup_(freep) char *query = make_query(listing, token);
         struct origin_run *run = listing->run;
-        struct http_answer answer = { 0 };
         struct why inner = { 0 };
         int r;
 
@@ -102,8 +98,6 @@ static int get_page(struct listing *listing, const char *token, struct s3_page *
                                inner.text);
         if (r < 0)
                 return why_set(listing->why, r, "%s", inner.text);
-        body = answer.body;
-        led_to = answer.url;
         r = s3_listing_parse(answer.body, answer.n_bytes, on_object, listing, ret_page, &inner);
         if (r < 0 && inner.text[0]) /* else on_object() has said it */
                 return why_set(listing->why, r, "%s: %s", run->shown, inner.text);
@@ -141,18 +135,33 @@ static int get_pages(struct listing *listing) {
 
 static int set_place(struct listing *listing, struct why *why) {
         const struct url *address = &listing->run->address;
-        size_t n_key = address->n_path > 0 ? address->n_path - 1 : 0;
+        const char *path = address->path + (address->n_path > 0);
+        struct why inner = { 0 };
+        int r;
 
-        if (address->n_host > 255 || n_key > S3_KEY_MAX)
+        if (address->n_host > 255 || strcspn(path, "{" GLOB_CHARACTERS) > S3_KEY_MAX - 1)
                 return why_set(why, -EINVAL, "%s: a bucket's name has 255 bytes at most, a key %u", listing->run->shown,
                                S3_KEY_MAX);
-        snprintf(listing->bucket_url, sizeof(listing->bucket_url), "s3://%.*s", (int)address->n_host, address->host);
-        memcpy(listing->prefix, address->path + 1, n_key);
-        if (n_key > 0 && listing->prefix[n_key - 1] != '/')
-                listing->prefix[n_key++] = '/';
-        listing->prefix[n_key] = '\0';
-        listing->n_prefix = n_key;
-        return 0;
+        snprintf(listing->bucket_url, sizeof(listing->bucket_url), "%s://%.*s", url_scheme_name(address->scheme),
+                 (int)address->n_host, address->host);
+        r = origin_pattern_init(&listing->pattern, path, &inner);
+        return r < 0 ? why_set(why, r, "%s: %s", listing->run->shown, r == -ENOMEM ? "no memory" : inner.text) : 0;
+}
+
+static int check_found(const struct listing *listing, struct why *why) {
+        const char *shown = listing->run->shown, *missing = origin_pattern_missing(&listing->pattern);
+
+        if (missing)
+                return why_set(why, -ENOENT, "%s: there is no object \"%s\"%s", shown, missing,
+                               strpbrk(missing, GLOB_CHARACTERS) ? ": nothing matches it" : "");
+        if (listing->n_files > 0)
+                return 0;
+        return why_set(why, -EINVAL,
+                       listing->pattern.prefix[0]
+                               ? "%s: there is nothing below it; a prefix is taken as a folder's name (of one object "
+                                 "the kind is \"file\")"
+                               : "%s: the bucket is empty; there is nothing below it",
+                       shown);
 }
 
 int origin_s3(struct origin_run *run, struct why *why) {
@@ -161,10 +170,8 @@ int origin_s3(struct origin_run *run, struct why *why) {
 
         if (r == 0)
                 r = get_pages(&listing);
-        if (r == 0 && listing.n_files == 0)
-                r = why_set(why, -EINVAL,
-                            "%s: there is nothing below it; a prefix is taken as a folder's name (of one object the "
-                            "kind is \"file\")",
-                            run->shown);
+        if (r == 0)
+                r = check_found(&listing, why);
+        origin_pattern_fini(&listing.pattern);
         return r;
 }

@@ -298,6 +298,7 @@ static int make_http(struct run *run, const struct dataset_setting *dataset, str
                 .addressing = dataset->addressing,
                 .origin = strncasecmp(dataset->origin, "file:", 5) == 0 ? NULL : dataset->origin,
                 .credentials = dataset->credentials[0] ? dataset->credentials : NULL,
+                .of_user = true,
                 .ca_file = dataset->ca_file[0] ? dataset->ca_file : NULL,
                 .stall_s = (uint32_t)((dataset->stall_timeout + 1) / 2),
         };

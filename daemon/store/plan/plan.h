@@ -35,7 +35,7 @@ struct plan_file {
         const char *etag;        /* as the origin says it, quotes and all; NULL: unknown */
         const char *modified;    /* Last-Modified where the origin says neither; in no digest: it only holds together
                                   * what is fetched of the file in parts; NULL: unknown, or not needed */
-        const char *const *urls; /* http, https, file or s3 (record/url.h); in the order in which they are tried */
+        const char *const *urls; /* those of record/url.h, in the order in which they are tried */
         uint32_t n_urls;         /* at least 1 */
         bool unpack;             /* an archive: what is in it belongs to the dataset, itself does not */
 };

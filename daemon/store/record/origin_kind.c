@@ -1,4 +1,5 @@
 #include "daemon/store/record/origin_kind.h"
+#include "daemon/base/patterns/glob_match.h"
 #include "proto/base/text.h"
 
 #include <errno.h>
@@ -14,6 +15,8 @@ static const struct {
         [ORIGIN_MANIFEST] = { "manifest", N_URL_SCHEMES },
         [ORIGIN_LIST] = { "list", N_URL_SCHEMES },
         [ORIGIN_S3] = { "s3", URL_S3 },
+        [ORIGIN_GS] = { "gs", URL_GS },
+        [ORIGIN_HF] = { "hf", URL_HF },
         [ORIGIN_FOLDER] = { "folder", URL_FILE },
         [ORIGIN_ARCHIVE] = { "archive", N_URL_SCHEMES },
         [ORIGIN_FILE] = { "file", N_URL_SCHEMES },
@@ -40,6 +43,15 @@ bool origin_is_archive(const char *path) {
         return false;
 }
 
+bool origin_has_pattern(const struct url *address) {
+        if (address->scheme == URL_FILE) /* what is there is named as it is */
+                return false;
+        for (size_t i = 0; i < address->n_path; i++)
+                if (strchr(url_is_plain(address->scheme) ? "{" GLOB_CHARACTERS : "{", address->path[i]))
+                        return true;
+        return false;
+}
+
 static bool is_local_folder(const struct url *address) {
         char path[PATH_MAX];
         struct stat facts;
@@ -58,6 +70,12 @@ static int guess(const struct url *address, enum origin_kind_of *ret_kind, struc
         memcpy(name, address->path + address->n_path - n_name, n_name);
         if ((address->scheme == URL_FILE && ends_in_slash) || is_local_folder(address))
                 *ret_kind = ORIGIN_FOLDER;
+        else if (origin_has_pattern(address) && !url_is_plain(address->scheme))
+                *ret_kind = ORIGIN_FILE;
+        else if (address->scheme == URL_HF && (origin_has_pattern(address) || !origin_is_archive(name)))
+                *ret_kind = ORIGIN_HF; /* there a text or JSON Lines is data */
+        else if (origin_has_pattern(address))
+                *ret_kind = address->scheme == URL_GS ? ORIGIN_GS : ORIGIN_S3;
         else if (origin_ends_with(address, ".jsonl") || origin_ends_with(address, ".ndjson"))
                 *ret_kind = ORIGIN_MANIFEST;
         else if (origin_ends_with(address, ".txt") || origin_ends_with(address, ".list"))
@@ -66,12 +84,14 @@ static int guess(const struct url *address, enum origin_kind_of *ret_kind, struc
                 *ret_kind = ORIGIN_ARCHIVE;
         else if (address->scheme == URL_S3)
                 *ret_kind = ORIGIN_S3;
+        else if (address->scheme == URL_GS)
+                *ret_kind = ORIGIN_GS;
         else if (address->n_path > 0 && !ends_in_slash)
                 *ret_kind = ORIGIN_FILE;
         else
                 return why_set(why, -EINVAL,
                                "origin \"%s\" is a folder of a web server, which cannot be listed; name a manifest "
-                               "(*.jsonl), a list of URLs (*.txt), an archive or a file",
+                               "(*.jsonl), a list of URLs (*.txt), an archive, a file or several (x-{000..127}.tar)",
                                url_show(address->text, shown));
         return 0;
 }
@@ -91,7 +111,9 @@ int origin_find_kind(const struct url *address, const char *name, enum origin_ki
                 return 0;
         }
         return why_set(why, -EINVAL,
-                       "\"%s\" is not a kind of origin; write auto, manifest, list, s3, folder, archive or file", name);
+                       "\"%s\" is not a kind of origin; write auto, manifest, list, s3, gs, hf, folder, archive or "
+                       "file",
+                       name);
 }
 
 int origin_kind(const char *url, const char *kind, const char **ret_kind, struct why *why) {

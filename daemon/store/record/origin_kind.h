@@ -11,6 +11,8 @@ enum origin_kind_of {
         ORIGIN_MANIFEST,
         ORIGIN_LIST,
         ORIGIN_S3,
+        ORIGIN_GS,
+        ORIGIN_HF,
         ORIGIN_FOLDER,
         ORIGIN_ARCHIVE,
         ORIGIN_FILE,
@@ -24,6 +26,9 @@ int origin_kind(const char *url, const char *kind, const char **ret_kind, struct
 
 /* The same of a parsed URL. */
 int origin_find_kind(const struct url *address, const char *name, enum origin_kind_of *ret_kind, struct why *why);
+
+/* Does the URL's path stand for several: braces, and where names can be listed, * and ? (base/patterns/)? */
+bool origin_has_pattern(const struct url *address);
 
 /* Does the URL's path end so, in any case, and is there more of it? */
 bool origin_ends_with(const struct url *address, const char *ending);

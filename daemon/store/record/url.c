@@ -10,13 +10,18 @@
 #include "proto/base/text.h"
 
 static const char *const SCHEMES[N_URL_SCHEMES] = {
-        [URL_HTTP] = "http", [URL_HTTPS] = "https", [URL_FILE] = "file", [URL_S3] = "s3"
+        [URL_HTTP] = "http", [URL_HTTPS] = "https", [URL_FILE] = "file",
+        [URL_S3] = "s3",     [URL_GS] = "gs",       [URL_HF] = "hf",
 };
 
 /* ---- taking apart -------------------------------------------------------------------------------------------- */
 
 const char *url_scheme_name(enum url_scheme scheme) {
         return SCHEMES[scheme];
+}
+
+bool url_is_plain(enum url_scheme scheme) {
+        return scheme == URL_S3 || scheme == URL_GS || scheme == URL_HF;
 }
 
 /* Cuts any text into the parts that a URL has, be they as they may. `behind_scheme`: of what has none, the text. */
@@ -31,7 +36,7 @@ static void url_split(const char *text, const char *behind_scheme, struct url *r
         url.host = behind_scheme;
         url.n_host = strcspn(url.host, "/?#");
         url.path = url.host + url.n_host;
-        url.n_path = url.scheme == URL_S3 ? strlen(url.path) : strcspn(url.path, "?#");
+        url.n_path = url_is_plain(url.scheme) ? strlen(url.path) : strcspn(url.path, "?#");
         url.rest = url.path + url.n_path;
         at = memrchr(url.host, '@', url.n_host); /* the last one ends user and password, as libcurl sees it */
         if (at) {
@@ -72,7 +77,7 @@ static int url_check(const struct url *url, struct why *why) {
                 return url_refuse(why, url->text,
                                   "has a user in it; names and passwords belong in the dataset's credentials file");
         if (url->scheme == N_URL_SCHEMES)
-                return url_refuse(why, url->text, "has an unknown scheme; it must be http, https, s3 or file");
+                return url_refuse(why, url->text, "has an unknown scheme; it must be http, https, s3, gs, hf or file");
         if (url->scheme == URL_FILE) {
                 if (url->n_host != 0 && !(url->n_host == 9 && strncasecmp(url->host, "localhost", 9) == 0))
                         return url_refuse(why, url->text, "names another host; write file:///path");
@@ -80,7 +85,10 @@ static int url_check(const struct url *url, struct why *why) {
                         return url_refuse(why, url->text, "has no path; write file:///path");
         } else if (url->n_host == 0) {
                 return url_refuse(why, url->text,
-                                  url->scheme == URL_S3 ? "has no bucket; write s3://bucket/key" : "has no host");
+                                  url->scheme == URL_S3   ? "has no bucket; write s3://bucket/key"
+                                  : url->scheme == URL_GS ? "has no bucket; write gs://bucket/key"
+                                  : url->scheme == URL_HF ? "has no repository; write hf://datasets/ORG/NAME"
+                                                          : "has no host");
         }
         return 0;
 }
@@ -97,7 +105,8 @@ int url_parse(const char *text, struct url *ret_url, struct why *why) {
         if (!text_is_printable(text))
                 return url_refuse(why, text, "has control characters in it, or bytes that are not UTF-8");
         if (!slashes) /* what stands beside an '@' may be a password */
-                return why_set(why, -EINVAL, "\"%s\" is not a URL; write http://, https://, s3:// or file:///",
+                return why_set(why, -EINVAL,
+                               "\"%s\" is not a URL; write http://, https://, s3://, gs://, hf:// or file:///",
                                strchr(text, '@') ? "..." : url_show(text, shown));
         url_split(text, slashes + 3, &url);
         r = url_check(&url, why);
@@ -155,7 +164,7 @@ static size_t url_join(const struct url *url, size_t n_path, const char *path, c
         memcpy(ret_text, url->text, n);
         if (n_path == 0 || ret_text[n - 1] != '/')
                 ret_text[n++] = '/';
-        if (url->scheme == URL_S3)
+        if (url_is_plain(url->scheme))
                 return n + (size_t)(stpcpy(ret_text + n, path) - (ret_text + n));
         return n + url_encode(path, true, ret_text + n);
 }
@@ -196,7 +205,7 @@ int url_plain_path(const struct url *url, char *ret_path, struct why *why) {
         size_t n_slash = url->n_path > 0;
         char shown[URL_SHOWN_SIZE];
 
-        if (url->scheme == URL_S3) {
+        if (url_is_plain(url->scheme)) {
                 memcpy(ret_path, url->path + n_slash, url->n_path - n_slash);
                 ret_path[url->n_path - n_slash] = '\0';
                 return 0;

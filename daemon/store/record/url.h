@@ -1,8 +1,8 @@
 /* store/record/url.h: URLs of origins as text: taken apart, checked, percent-encoded, shown.
  *
- * A URL is of http, https or file, percent-encoded as usual, or s3://bucket/key with the key as it is: there '?', '#'
- * and
- * '%' are a part of it. It may carry secrets: "user:password@", or a query that is a signature (presigned URLs). What
+ * A URL is of http, https or file, percent-encoded as usual; or s3://bucket/key, gs://bucket/key or
+ * hf://datasets/ORG/NAME[@REVISION]/PATH, whose keys and paths are plain: there '?', '#' and '%' are a part of them. It
+ * may carry secrets: "user:password@", or a query that is a signature (presigned URLs). What
  * is shown to people has neither. Nothing here talks to a server; everything is bounded. */
 #pragma once
 
@@ -20,6 +20,8 @@ enum url_scheme {
         URL_HTTPS,
         URL_FILE,
         URL_S3,
+        URL_GS, /* Google's object store, by its S3 interface */
+        URL_HF, /* the Hugging Face hub */
         N_URL_SCHEMES
 };
 
@@ -27,15 +29,18 @@ enum url_scheme {
 struct url {
         const char *text;
         enum url_scheme scheme;
-        const char *host; /* and port; the bucket of s3; empty for file */
+        const char *host; /* and port; the bucket of s3 and gs; "datasets" of hf; empty for file */
         const char *path; /* with its slash; may be empty */
-        const char *rest; /* "?query#fragment"; "" for s3 */
+        const char *rest; /* "?query#fragment"; "" where paths are plain */
         size_t n_host, n_path;
 };
 
 /* Returns 0, or -EINVAL with `why` quoting the URL (never its query): unknown scheme, no host, control characters or no
  * UTF-8 in it, too long, or a user and password: whatever is listed is kept in files that others may read. */
 int url_parse(const char *text, struct url *ret_url, struct why *why);
+
+/* Is nothing of its path percent-encoded, so that '?', '#' and '%' are a part of it? */
+bool url_is_plain(enum url_scheme scheme);
 
 /* Is it "http(s)://host" with nothing that a server's address cannot have: user, blank, query, fragment? */
 bool url_is_endpoint(const char *text);
