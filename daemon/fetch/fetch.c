@@ -1,313 +1,183 @@
 #include "daemon/fetch/fetch.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "daemon/base/threads/thread.h"
-#include "daemon/fetch/download.h"
-#include "daemon/fetch/pauses.h"
-#include "daemon/fetch/retry.h"
+#include "daemon/fetch/engine/fetch_private.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 
-#define DEFAULT_CONNECTIONS 16u
-#define CONNECTIONS_MAX     256u
-#define STREAMS             4u  /* small pieces under way for each connection, once a server speaks HTTP/2 */
-#define WAITING_MAX         64u /* pieces that wait for another try and hold up nobody; then no new ones are begun */
-#define POLL_MS             1000
+#define DEFAULT_CONNECTIONS  16u
+#define CONNECTIONS_MAX      1024u
+#define STREAMS_A_CONNECTION 4u          /* small pieces, once a server speaks HTTP/2; CONNECTIONS_MAX in all */
+#define BYTES_PER_S_LEAST    (16u << 10) /* a connection, or a limited rate would look like servers that stand still */
+#define WAITING_MAX          64u         /* pieces that wait and hold up nobody; then no new ones are begun */
+#define POLL_NS              1000000000ull
+#define BUSY_NS              250000000ull /* after so much of it the rate is computed anew */
 
-TAILQ_HEAD(fetch_jobs, fetch_job); /* in the order of submission */
+/* ---- jobs -------------------------------------------------------------------------------------------------------- */
 
-struct fetcher {
-        struct http *http;
-        void (*done)(struct fetch_job *job);
-        uint32_t n_connections;
-        pthread_t thread;
-        CURLM *multi; /* the thread's, but for curl_multi_wakeup() */
-
-        pthread_mutex_t lock; /* of the next three; held for a few instructions */
-        struct fetch_jobs submitted;
-        bool is_stopping;
-        struct why last_retry;
-
-        _Atomic uint64_t n_bytes, n_requests, n_retries; /* relaxed: counters */
-
-        /* The thread's own. */
-        struct fetch_jobs jobs; /* taken over from `submitted` */
-        struct download *downloads;
-        uint32_t n_downloads;
-        uint32_t n_running;
-        bool is_multiplexed; /* the last small piece came over HTTP/2 */
-        struct pauses pauses;
-};
-
-static void fetch_count(_Atomic uint64_t *counter) {
-        atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
+/* With the lock held. */
+static void move_job(struct fetch_job *job, struct fetch_jobs *list) {
+        TAILQ_REMOVE(job->list, job, entry);
+        job->list = list;
+        if (list)
+                TAILQ_INSERT_TAIL(list, job, entry);
 }
 
-/* ---- jobs that end --------------------------------------------------------------------------------------------- */
+void fetch_end_job(struct fetcher *fetcher, struct fetch_job *job, int result, const struct why *why) {
+        struct download *download;
 
-static void stop_download(struct fetcher *fetcher, struct download *download) {
-        if (download->state == DOWNLOAD_RUNNING) {
-                curl_multi_remove_handle(fetcher->multi, download->easy);
-                http_request_fini(&download->request);
-                fetcher->n_running--;
-        }
-        download->state = DOWNLOAD_IDLE;
-}
-
-/* Hands the job back: nothing of it is under way any more. */
-static void fetch_end_job(struct fetcher *fetcher, struct fetch_job *job, int result, const struct why *why) {
-        for (uint32_t i = 0; i < fetcher->n_downloads; i++)
-                if (fetcher->downloads[i].state != DOWNLOAD_IDLE && fetcher->downloads[i].job == job)
-                        stop_download(fetcher, &fetcher->downloads[i]);
-        TAILQ_REMOVE(&fetcher->jobs, job, entry);
+        while ((download = LIST_FIRST(&job->downloads)))
+                fetch_tries_drop(fetcher, download);
+        pthread_mutex_lock(&fetcher->lock);
+        move_job(job, NULL);
+        pthread_mutex_unlock(&fetcher->lock);
         job->result = result;
         job->why = why ? *why : (struct why){ 0 };
         fetcher->done(job);
 }
 
-static void piece_complete(struct fetcher *fetcher, struct fetch_job *job) {
+void fetch_piece_complete(struct fetcher *fetcher, struct fetch_job *job) {
         if (++job->n_complete == job->n_pieces)
                 fetch_end_job(fetcher, job, 0, NULL);
 }
 
-/* ---- tries ---------------------------------------------------------------------------------------------------- */
-
-/* Shall the piece be tried again? Then its mirror and time are set. */
-static bool plan_another_try(struct fetcher *fetcher, struct download *download, const struct http_failure *failure) {
-        const uint64_t now_ns = clock_now_ns();
-        uint64_t pause_ns;
-        bool has_progress = download->n_done >= download->n_done_best + RETRY_PROGRESS_BYTES;
-
-        if (download->n_done > download->n_done_best)
-                download->n_done_best = download->n_done;
-        if (!failure->again) {
-                download->dead_urls |= 1u << download->idx_url;
-                download->n_failed++;
-                if (download_is_hopeless(download))
-                        return false;
-                download_turn(download);
-                download->due_ns = 0; /* another server has done nothing wrong yet */
-                return true;
-        }
-        if (has_progress) { /* a server that cuts long answers; bounded, since each such try brings the piece on */
-                download->due_ns = now_ns + retry_pause_ns(1, retry_random());
-                return true;
-        }
-
-        download->n_failed++;
-        if (download->n_failed >= http_n_tries(fetcher->http) ||
-            (failure->n_tries_max && download->n_failed >= failure->n_tries_max))
-                return false;
-        pause_ns = retry_pause_ns(failure->pause_ns ? 1 : download->n_failed, retry_random());
-        if (failure->pause_ns)
-                pauses_set(&fetcher->pauses, download_url(download), now_ns + failure->pause_ns + pause_ns);
-        download_turn(download);
-        download->due_ns = now_ns + pause_ns;
-        return true;
+/* Pieces of urgent jobs may wait in numbers of their own: others that wait are not in their way. */
+static bool can_begin(const struct fetcher *fetcher, const struct fetch_piece *piece, bool is_urgent) {
+        return fetcher->n_waiting < (is_urgent ? 2 * WAITING_MAX : WAITING_MAX) && !TAILQ_EMPTY(&fetcher->idle) &&
+               fetch_tries_has_room(fetcher, piece->n_bytes, is_urgent);
 }
 
-static void try_failed(struct fetcher *fetcher, struct download *download, const char *shown,
-                       const struct http_failure *failure) {
-        bool again = plan_another_try(fetcher, download, failure);
-        char tried[40] = "";
-        struct why why;
+/* The next piece in order; its job has one piece less that was not begun. Returns NULL if there is none, or no room.
+ * *ret_piece NULL: the job has no pieces at all. With the lock held. */
+static struct fetch_job *take_piece(struct fetcher *fetcher, struct fetch_piece **ret_piece) {
+        struct fetch_job *job = TAILQ_FIRST(TAILQ_EMPTY(&fetcher->urgent) ? &fetcher->others : &fetcher->urgent);
+        struct fetch_piece *piece;
 
-        download->state = DOWNLOAD_WAITING;
-        if (!again && download->n_failed > 1)
-                snprintf(tried, sizeof(tried), "; tried %u times", download->n_failed);
-        why_set(&why, 0, "%s: %s: %s%s", download->piece->file->path, shown, failure->text, tried);
-        if (!again) {
-                fetch_end_job(fetcher, download->job, failure->error, &why);
-                return;
-        }
-        fetch_count(&fetcher->n_retries);
-        pthread_mutex_lock(&fetcher->lock);
-        fetcher->last_retry = why;
-        pthread_mutex_unlock(&fetcher->lock);
-}
-
-static void run_download(struct fetcher *fetcher, struct download *download) {
-        struct http_failure failure = { .error = -ENOMEM };
-        char shown[URL_SHOWN_SIZE];
-        struct why why = { "no memory" };
-        int r = -ENOMEM;
-
-        download->state = DOWNLOAD_WAITING;
-        if (!download->easy)
-                download->easy = curl_easy_init();
-        if (download->easy) {
-                r = download_begin(download, fetcher->http, &why);
-                if (r == 0 && curl_multi_add_handle(fetcher->multi, download->easy) != CURLM_OK)
-                        r = why_set(&why, -ENOMEM, "libcurl takes no more downloads");
-        }
-        if (r < 0) {
-                http_request_fini(&download->request);
-                failure.error = r;
-                memcpy(failure.text, why.text, sizeof(failure.text) - 1);
-                try_failed(fetcher, download, url_show(download_url(download), shown), &failure);
-                return;
-        }
-        download->state = DOWNLOAD_RUNNING;
-        fetcher->n_running++;
-        fetch_count(&fetcher->n_requests);
-}
-
-static void download_finished(struct fetcher *fetcher, struct download *download, CURLcode result) {
-        struct http_failure failure;
-        char shown[URL_SHOWN_SIZE];
-        long version = 0;
-        int r = download_end(download, result, &failure);
-
-        if (curl_easy_getinfo(download->easy, CURLINFO_HTTP_VERSION, &version) == CURLE_OK &&
-            !download_is_large(download))
-                fetcher->is_multiplexed = version == CURL_HTTP_VERSION_2_0;
-        memcpy(shown, download->request.shown, sizeof(shown));
-        stop_download(fetcher, download);
-        if (r == 0)
-                piece_complete(fetcher, download->job);
-        else
-                try_failed(fetcher, download, shown, &failure);
-}
-
-/* ---- which piece next ------------------------------------------------------------------------------------------ */
-
-static struct download *idle_download(struct fetcher *fetcher) {
-        for (uint32_t i = 0; i < fetcher->n_downloads; i++)
-                if (fetcher->downloads[i].state == DOWNLOAD_IDLE)
-                        return &fetcher->downloads[i];
-        return NULL;
-}
-
-/* When a download that waits may continue: the later one of its own time and its server's. */
-static uint64_t fetch_due_ns(const struct fetcher *fetcher, const struct download *download) {
-        uint64_t until_ns = pauses_until(&fetcher->pauses, download_url(download));
-
-        return download->due_ns > until_ns ? download->due_ns : until_ns;
-}
-
-/* The one that waits and is due first; NULL if none waits. */
-static struct download *next_due(struct fetcher *fetcher, uint64_t *ret_due_ns) {
-        struct download *first = NULL;
-
-        for (uint32_t i = 0; i < fetcher->n_downloads; i++) {
-                struct download *download = &fetcher->downloads[i];
-                uint64_t due;
-
-                if (download->state != DOWNLOAD_WAITING)
-                        continue;
-                due = fetch_due_ns(fetcher, download);
-                if (!first || due < *ret_due_ns) {
-                        first = download;
-                        *ret_due_ns = due;
-                }
-        }
-        return first;
-}
-
-static bool has_room_for(const struct fetcher *fetcher, const struct fetch_piece *piece) {
-        bool is_small = piece->n_bytes < DOWNLOAD_LARGE_BYTES;
-
-        return fetcher->n_running < fetcher->n_connections * (is_small && fetcher->is_multiplexed ? STREAMS : 1);
+        if (!job)
+                return NULL;
+        piece = job->n_pieces > 0 ? &job->pieces[job->idx_next] : NULL;
+        if (piece && piece->n_bytes > 0 && !can_begin(fetcher, piece, job->is_urgent))
+                return NULL;
+        if (piece)
+                job->idx_next++;
+        if (job->idx_next == job->n_pieces)
+                move_job(job, &fetcher->begun);
+        *ret_piece = piece;
+        return job;
 }
 
 /* Begins the next piece in order. False: there is no piece, or no room. */
 static bool fetch_begin_piece(struct fetcher *fetcher) {
-        struct fetch_job *job = TAILQ_FIRST(&fetcher->jobs);
-        struct fetch_piece *piece;
-        struct download *download;
+        struct fetch_piece *piece = NULL;
+        struct fetch_job *job;
+        bool is_urgent;
 
-        while (job && job->n_pieces > 0 && job->idx_next == job->n_pieces)
-                job = TAILQ_NEXT(job, entry);
+        pthread_mutex_lock(&fetcher->lock);
+        fetcher->is_reserving = fetcher->urgent_ns > 0 && clock_now_ns() < fetcher->urgent_ns + URGENT_LATELY_NS;
+        job = take_piece(fetcher, &piece);
+        is_urgent = job && job->is_urgent;
+        pthread_mutex_unlock(&fetcher->lock);
         if (!job)
                 return false;
-        if (job->n_pieces == 0) {
+        if (!piece)
                 fetch_end_job(fetcher, job, 0, NULL);
-                return true;
-        }
-        piece = &job->pieces[job->idx_next];
-        if (piece->n_bytes == 0) {
-                job->idx_next++;
-                piece_complete(fetcher, job);
-                return true;
-        }
-        download = idle_download(fetcher);
-        if (!download || !has_room_for(fetcher, piece))
-                return false;
-
-        job->idx_next++;
-        download_init(download, job, piece, job->idx_mirror, &fetcher->n_bytes);
-        download->state = DOWNLOAD_WAITING;
-        if (fetch_due_ns(fetcher, download) <= clock_now_ns())
-                run_download(fetcher, download);
+        else if (piece->n_bytes == 0)
+                fetch_piece_complete(fetcher, job);
+        else
+                fetch_tries_begin(fetcher, job, piece, is_urgent);
         return true;
 }
 
-/* Starts everything that may start now. Returns in how many ms something else may start. */
-static int start_more(struct fetcher *fetcher) {
-        for (;;) {
-                uint64_t due = 0, now_ns = clock_now_ns();
-                struct download *waiting = next_due(fetcher, &due);
+static struct fetch_job *first_of(struct fetcher *fetcher, const struct fetch_jobs *list) {
+        struct fetch_job *job;
 
-                if (waiting && due <= now_ns && has_room_for(fetcher, waiting->piece)) {
-                        run_download(fetcher, waiting);
-                        continue;
-                }
-                if (fetch_begin_piece(fetcher))
-                        continue;
-                if (waiting && due > now_ns && due - now_ns < POLL_MS * 1000000ull)
-                        return (int)((due - now_ns) / 1000000ull) + 1;
-                return POLL_MS;
-        }
+        pthread_mutex_lock(&fetcher->lock);
+        job = TAILQ_FIRST(list);
+        pthread_mutex_unlock(&fetcher->lock);
+        return job;
+}
+
+static void end_all(struct fetcher *fetcher, const struct fetch_jobs *list) {
+        const struct why canceled = { "canceled" };
+        struct fetch_job *job;
+
+        while ((job = first_of(fetcher, list)))
+                fetch_end_job(fetcher, job, -ECANCELED, &canceled);
 }
 
 /* ---- the thread ----------------------------------------------------------------------------------------------- */
-
-/* Takes over what was submitted. Returns false if it is time to stop. */
-static bool fetch_take_jobs(struct fetcher *fetcher) {
-        bool is_stopping;
-
-        pthread_mutex_lock(&fetcher->lock);
-        TAILQ_CONCAT(&fetcher->jobs, &fetcher->submitted, entry);
-        is_stopping = fetcher->is_stopping;
-        pthread_mutex_unlock(&fetcher->lock);
-        return !is_stopping;
-}
 
 static void collect(struct fetcher *fetcher) {
         CURLMsg *message;
         int n_left;
 
-        while ((message = curl_multi_info_read(fetcher->multi, &n_left))) {
+        while ((message = curl_multi_info_read(fetcher->sockets.multi, &n_left))) {
                 CURLcode result = message->data.result;
                 char *request = NULL;
 
                 curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &request);
-                download_finished(fetcher, (struct download *)(request - offsetof(struct download, request)), result);
+                fetch_tries_end(fetcher, (struct download *)(request - offsetof(struct download, request)), result);
         }
+}
+
+/* What others may know. The rate of the last BUSY_NS in which something was under way counts a quarter. */
+static void tell_latency(struct fetcher *fetcher) {
+        uint64_t n_bytes = fetch_counted(&fetcher->n_bytes);
+        uint64_t now = (uint64_t)((double)(n_bytes - fetcher->n_bytes_told) * 1e9 / (double)fetcher->busy_ns);
+        struct fetcher_latency latency = {
+                .n_answers = fetcher->first_byte.n,
+                .first_byte_median_ns = latency_quantile_us(&fetcher->first_byte, 500) * 1000,
+                .first_byte_p999_ns = latency_quantile_us(&fetcher->first_byte, 999) * 1000,
+        };
+
+        pthread_mutex_lock(&fetcher->lock);
+        latency.bytes_per_s = fetcher->latency.bytes_per_s ? fetcher->latency.bytes_per_s / 4 * 3 + now / 4 : now;
+        fetcher->latency = latency;
+        pthread_mutex_unlock(&fetcher->lock);
+        fetcher->busy_ns = 0;
+        fetcher->n_bytes_told = n_bytes;
+}
+
+/* One turn of the thread, which ends at until_ns. */
+static void turn(struct fetcher *fetcher, uint64_t until_ns) {
+        bool was_busy = fetcher->n_running > 0;
+        uint64_t begun_ns = clock_now_ns();
+
+        sockets_turn(&fetcher->sockets, until_ns);
+        collect(fetcher);
+        if (was_busy)
+                fetcher->busy_ns += clock_now_ns() - begun_ns;
+        if (fetcher->busy_ns >= BUSY_NS)
+                tell_latency(fetcher);
+}
+
+static bool is_to_stop(struct fetcher *fetcher) {
+        bool is_stopping;
+
+        pthread_mutex_lock(&fetcher->lock);
+        is_stopping = fetcher->is_stopping;
+        pthread_mutex_unlock(&fetcher->lock);
+        return is_stopping;
 }
 
 static void *fetcher_main(void *argument) {
         struct fetcher *fetcher = argument;
-        const struct why canceled = { "canceled" };
 
-        while (fetch_take_jobs(fetcher)) {
-                int n_running;
-
-                start_more(fetcher);
-                curl_multi_perform(fetcher->multi, &n_running);
-                collect(fetcher);
-                curl_multi_poll(fetcher->multi, NULL, 0, start_more(fetcher), NULL);
+        while (!is_to_stop(fetcher)) {
+                end_all(fetcher, &fetcher->canceled);
+                fetch_tries_continue(fetcher, 0);
+                while (fetch_begin_piece(fetcher))
+                        ;
+                turn(fetcher, fetch_tries_continue(fetcher, clock_now_ns() + POLL_NS));
         }
-        while (!TAILQ_EMPTY(&fetcher->jobs)) {
-                fetch_end_job(fetcher, TAILQ_FIRST(&fetcher->jobs), -ECANCELED, &canceled);
-                fetch_take_jobs(fetcher);
-        }
+        end_all(fetcher, &fetcher->canceled);
+        end_all(fetcher, &fetcher->begun);
+        end_all(fetcher, &fetcher->urgent);
+        end_all(fetcher, &fetcher->others);
         return NULL;
 }
 
@@ -317,8 +187,7 @@ static void fetcher_free(struct fetcher *fetcher) {
         for (uint32_t i = 0; i < fetcher->n_downloads; i++)
                 if (fetcher->downloads[i].easy)
                         curl_easy_cleanup(fetcher->downloads[i].easy);
-        if (fetcher->multi)
-                curl_multi_cleanup(fetcher->multi);
+        sockets_fini(&fetcher->sockets);
         free(fetcher->downloads);
         pthread_mutex_destroy(&fetcher->lock);
         free(fetcher);
@@ -329,30 +198,50 @@ static void fetcher_freep(struct fetcher **fetcher) {
                 fetcher_free(*fetcher);
 }
 
+static uint32_t fetch_connections(const struct fetcher_options *options) {
+        uint64_t n = options->n_connections ? options->n_connections : DEFAULT_CONNECTIONS;
+
+        if (n > CONNECTIONS_MAX)
+                n = CONNECTIONS_MAX;
+        if (options->max_bytes_per_s > 0 && n > options->max_bytes_per_s / BYTES_PER_S_LEAST)
+                n = options->max_bytes_per_s / BYTES_PER_S_LEAST;
+        return n > 0 ? (uint32_t)n : 1;
+}
+
 int fetcher_start(const struct fetcher_options *options, struct fetcher **ret_fetcher, struct why *why) {
         _cleanup_(fetcher_freep) struct fetcher *fetcher = calloc(1, sizeof(*fetcher));
-        uint32_t n_connections = options->n_connections ? options->n_connections : DEFAULT_CONNECTIONS;
-        uint32_t n_downloads;
         int r;
 
         if (!fetcher)
                 return -ENOMEM;
-        if (n_connections > CONNECTIONS_MAX)
-                n_connections = CONNECTIONS_MAX;
-        n_downloads = n_connections * STREAMS + WAITING_MAX;
         pthread_mutex_init(&fetcher->lock, NULL);
+        fetcher->sockets = (struct sockets){ .epoll_fd = -1, .wake_fd = -1 };
         fetcher->http = options->http;
         fetcher->done = options->done;
-        fetcher->n_connections = n_connections;
-        TAILQ_INIT(&fetcher->submitted);
-        TAILQ_INIT(&fetcher->jobs);
-        fetcher->downloads = calloc(n_downloads, sizeof(*fetcher->downloads));
-        fetcher->multi = curl_multi_init();
-        if (!fetcher->downloads || !fetcher->multi)
+        fetcher->n_connections = fetch_connections(options);
+        fetcher->n_streams = fetcher->n_connections * STREAMS_A_CONNECTION;
+        if (fetcher->n_streams > CONNECTIONS_MAX)
+                fetcher->n_streams = CONNECTIONS_MAX;
+        bandwidth_init(&fetcher->bandwidth, options->max_bytes_per_s);
+        TAILQ_INIT(&fetcher->urgent);
+        TAILQ_INIT(&fetcher->others);
+        TAILQ_INIT(&fetcher->begun);
+        TAILQ_INIT(&fetcher->canceled);
+        TAILQ_INIT(&fetcher->idle);
+        TAILQ_INIT(&fetcher->retrying);
+        servers_init(&fetcher->servers);
+
+        fetcher->downloads = calloc(fetcher->n_streams + 2 * WAITING_MAX, sizeof(*fetcher->downloads));
+        if (!fetcher->downloads)
                 return -ENOMEM;
-        fetcher->n_downloads = n_downloads;
-        curl_multi_setopt(fetcher->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, (long)n_connections);
-        curl_multi_setopt(fetcher->multi, CURLMOPT_MAXCONNECTS, (long)n_connections);
+        fetcher->n_downloads = fetcher->n_streams + 2 * WAITING_MAX;
+        for (uint32_t i = 0; i < fetcher->n_downloads; i++)
+                TAILQ_INSERT_TAIL(&fetcher->idle, &fetcher->downloads[i], entry);
+        r = sockets_init(&fetcher->sockets);
+        if (r < 0)
+                return why_errno(why, r, "cannot watch connections");
+        curl_multi_setopt(fetcher->sockets.multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, (long)fetcher->n_connections);
+        curl_multi_setopt(fetcher->sockets.multi, CURLMOPT_MAXCONNECTS, (long)fetcher->n_connections);
 
         r = thread_start(&fetcher->thread, "fetcher", fetcher_main, fetcher);
         if (r < 0)
@@ -363,10 +252,33 @@ int fetcher_start(const struct fetcher_options *options, struct fetcher **ret_fe
 
 void fetcher_submit(struct fetcher *fetcher, struct fetch_job *job) {
         job->idx_next = job->n_complete = 0;
+        LIST_INIT(&job->downloads);
         pthread_mutex_lock(&fetcher->lock);
-        TAILQ_INSERT_TAIL(&fetcher->submitted, job, entry);
+        job->list = job->is_urgent ? &fetcher->urgent : &fetcher->others;
+        TAILQ_INSERT_TAIL(job->list, job, entry);
+        if (job->is_urgent)
+                fetcher->urgent_ns = clock_now_ns();
         pthread_mutex_unlock(&fetcher->lock);
-        curl_multi_wakeup(fetcher->multi);
+        sockets_wake(&fetcher->sockets);
+}
+
+void fetcher_hurry(struct fetcher *fetcher, struct fetch_job *job) {
+        pthread_mutex_lock(&fetcher->lock);
+        if (job->list == &fetcher->others) {
+                job->is_urgent = true;
+                move_job(job, &fetcher->urgent);
+                fetcher->urgent_ns = clock_now_ns();
+        }
+        pthread_mutex_unlock(&fetcher->lock);
+        sockets_wake(&fetcher->sockets);
+}
+
+void fetcher_cancel(struct fetcher *fetcher, struct fetch_job *job) {
+        pthread_mutex_lock(&fetcher->lock);
+        if ((job->list == &fetcher->others || job->list == &fetcher->urgent) && job->idx_next == 0)
+                move_job(job, &fetcher->canceled);
+        pthread_mutex_unlock(&fetcher->lock);
+        sockets_wake(&fetcher->sockets);
 }
 
 void fetcher_stop(struct fetcher *fetcher) {
@@ -375,16 +287,21 @@ void fetcher_stop(struct fetcher *fetcher) {
         pthread_mutex_lock(&fetcher->lock);
         fetcher->is_stopping = true;
         pthread_mutex_unlock(&fetcher->lock);
-        curl_multi_wakeup(fetcher->multi);
+        sockets_wake(&fetcher->sockets);
         thread_join(fetcher->thread);
         fetcher_free(fetcher);
 }
 
 void fetcher_counts(struct fetcher *fetcher, struct fetcher_counts *ret_counts) {
-        ret_counts->n_bytes = atomic_load_explicit(&fetcher->n_bytes, memory_order_relaxed);
-        ret_counts->n_requests = atomic_load_explicit(&fetcher->n_requests, memory_order_relaxed);
-        ret_counts->n_retries = atomic_load_explicit(&fetcher->n_retries, memory_order_relaxed);
+        *ret_counts = (struct fetcher_counts){
+                .n_bytes = fetch_counted(&fetcher->n_bytes),
+                .n_requests = fetch_counted(&fetcher->n_requests),
+                .n_retries = fetch_counted(&fetcher->n_retries),
+                .n_hedged = fetch_counted(&fetcher->n_hedged),
+                .n_paused = fetch_counted(&fetcher->n_paused),
+        };
         pthread_mutex_lock(&fetcher->lock);
+        ret_counts->latency = fetcher->latency;
         ret_counts->last = fetcher->last_retry;
         pthread_mutex_unlock(&fetcher->lock);
 }

@@ -54,8 +54,10 @@ static const struct {
 static void judge_pause(const struct http_head *head, struct http_failure *failure) {
         const char *after = head->retry_after[0] ? head->retry_after : head->rate_reset;
 
+        failure->is_busy |= head->status == 429 || head->status == 503;
         if (!failure->again || !retry_after_ns(after, head->date, &failure->pause_ns))
                 return;
+        failure->is_busy = true;
         if (failure->pause_ns > RETRY_AFTER_MAX_S * 1000000000ull) {
                 failure->again = false;
                 http_failure_append(failure, "; it asks to wait for %llu s",
@@ -111,7 +113,9 @@ static void add_store_word(struct http_request *request, struct http_failure *fa
         http_head_error_element(&request->head, "Message", message, sizeof(message));
         if (*code)
                 http_failure_append(failure, ": %s%s%s", code, *message ? ": " : "", message);
-        if (strcmp(code, "SlowDown") == 0 || strcmp(code, "RequestTimeout") == 0)
+        if (strcmp(code, "SlowDown") == 0)
+                failure->is_busy = failure->again = true;
+        if (strcmp(code, "RequestTimeout") == 0)
                 failure->again = true;
         if (strcmp(code, "RequestTimeTooSkewed") == 0)
                 add_clocks(&request->head, failure);

@@ -13,8 +13,9 @@
 #include "daemon/store/record/url.h"
 #include "proto/base/why.h"
 
-/* The next bytes of a body that is no error's; the head is known. A negative errno ends the transfer, after which
- * http_request_judge() says nothing: the sink knows why. */
+/* The next bytes of a body that is no error's; the head is known. -EAGAIN: not now; the transfer is paused, and the
+ * bytes come again after curl_easy_pause(). Another negative errno ends the transfer, after which http_request_judge()
+ * says nothing: the sink knows why. */
 typedef int (*http_sink)(void *userdata, const uint8_t *bytes, size_t n_bytes);
 
 #define HTTP_HEAD_MAX (512u << 10) /* bytes of heads of one request: who sends more sends without end */
@@ -59,7 +60,8 @@ struct http_failure {
         int error;            /* negative errno */
         bool again;           /* another try may help */
         uint32_t n_tries_max; /* if so many have failed so, that is enough; 0: as configured */
-        uint64_t pause_ns;    /* what the server asks for (Retry-After); 0: nothing */
+        bool is_busy;         /* the server has too much to do: that holds for all that would go there */
+        uint64_t pause_ns;    /* what it asks for (Retry-After); 0: nothing */
         char text[512];       /* "status 503 (Service Unavailable)"; without URL */
 };
 

@@ -699,6 +699,155 @@ def _(box):
     equal(len({row[0] for row in large}) > 1, True, "connections of parts")
 
 
+# ---- urgent pieces, late answers, servers with too much to do -------------------------------------------------------
+
+def refused_while(server, seconds, pattern="*", **how):
+    """The server refuses for so long, then never again."""
+    server.fault(pattern, "status", **how)
+    timer = threading.Timer(seconds, server.clear)
+    timer.start()
+    return timer
+
+
+@case("urgent jobs are begun before all others, whenever they were submitted, and never wait behind a hundred of them")
+def _(box):
+    names = [f"s{number}" for number in range(60)]
+    root = folder(box, **{name: 1000 for name in names})
+    with faulty_server.start(root) as server:
+        lines = [piece(name, 1000, server.url(name), job=f"{number}{'!' if number >= 40 else ''}")
+                 for number, name in enumerate(names)]
+        good(lines, [content(name, 1000) for name in names], connections=1)
+        asked = [request[2].lstrip("/") for request in server.requests()]
+        # The thread may have begun before all of them were there.
+        urgent = [asked.index(name) for name in names[40:]]
+        equal(sorted(urgent), urgent, "urgent ones, in their order")
+        plain_between = [name for name in asked[urgent[0]:urgent[-1]] if name in names[:40]]
+        equal(plain_between, [], "others between them")
+
+
+@case("while urgent pieces come, a quarter of the connections is left to them; without them none is")
+def _(box):
+    size = 2 * MIB
+    root = folder(box, big=size, u=1000)
+    with faulty_server.start(root) as server:
+        server.fault("/big", "drip", rate=4 * MIB)
+        lines = [piece("big", size, server.url("big"), job=number) for number in range(16)]
+        good(lines, [content("big", size)] * 16, connections=8)
+        equal(server.total()["open_max"], 8, "connections without urgent ones")
+    with faulty_server.start(root) as server:
+        server.fault("/big", "drip", rate=MIB)
+        server.fault("/u", "stall", at=500, seconds=1, times=1)  # it has one of the connections meanwhile
+        lines = [piece("u", 1000, server.url("u"), job="100!")]
+        lines += [piece("big", size, server.url("big"), job=number) for number in range(10)]
+        good(lines, [content("u", 1000)] + [content("big", size)] * 10, connections=8)
+        first = min(request[0] for request in server.requests())
+        early = [request for request in server.requests() if request[2] == "/big" and request[0] < first + 1.5]
+        equal(len(early), 6, "others that were begun before the first of them has ended")
+
+
+@case("an urgent answer that is late is asked for once more, the first one counts, and one request in twenty is the most")
+def _(box):
+    root = folder(box, late=50000, **{f"s{number}": 1000 for number in range(400)})
+    many = [f"s{number}" for number in range(400)]
+    table = Table()
+    with faulty_server.start(root) as server:
+        def play(*more, urgent="!", expected=None):
+            lines = [piece(name, 1000, server.url(name), job=f"{number}{urgent}") for number, name in enumerate(many)]
+            lines += [piece("late", 50000, server.url("late"), job=f"{1000 + number}{urgent}") for number in range(*more)]
+            return good(lines, [content(name, 1000) for name in many] + [content("late", 50000)] * len(range(*more)), connections=4)
+        for kind, how in (("hang", {}), ("hang", {"seconds": 5})):
+            with table.row((kind, how)):
+                server.clear()
+                server.reset()
+                server.fault("/late", kind, times=1, **how)
+                counts = play(1)
+                equal((counts["n_hedged"], counts["n_retries"]), (1, 0), "second requests, and tries after a failure")
+                equal(server.count("/late")["requests"], 2, "requests for it")
+                equal(counts["n_requests"], 402, "requests in all")
+        for kind, how, retries in (("cut", {"at": 20000}, 1), ("status", {"code": 500}, 0), ("close", {}, 0),
+                                   ("stall", {"at": 20000, "seconds": 1}, 1), ("status", {"code": 503}, 0)):
+            with table.row(("the second one has it, too", kind)):
+                server.clear()
+                server.reset()
+                server.fault("/late", kind, times=1, **how)
+                server.fault("/late", "hang", times=1, seconds=5 if retries else 1)
+                counts = play(1)
+                equal(counts["n_hedged"], 1, "second requests")
+                # Who has answered goes on by itself; else the one that is late is waited for, and fails.
+                equal(counts["n_retries"], retries, "tries after a failure that the fetcher has seen")
+                equal(server.count("/late")["requests"], 3, "requests for it")
+        with table.row("what nobody waits for is not asked for twice"):
+            server.clear()
+            server.fault("/late", "hang", times=1, seconds=1)
+            equal(play(1, urgent="")["n_hedged"], 0, "second requests")
+        with table.row("a server that is late with everything"):
+            server.clear()
+            server.fault("/late", "hang", times=40, seconds=1)
+            counts = play(40)
+            equal(0 < counts["n_hedged"] <= counts["n_requests"] / 20, True, f"second requests: {counts}")
+    table.done()
+
+
+@case("a server that refuses has one clock: its storm costs twice the connections in requests and then one a pause")
+def _(box):
+    names = [f"s{number}" for number in range(200)]
+    root = folder(box, **{name: 1000 for name in names})
+    table = Table()
+    for code in (503, 429):
+        with faulty_server.start(root) as server, table.row(code):
+            timer = refused_while(server, 2, code=code)
+            lines = [piece(name, 1000, server.url(name), job=number) for number, name in enumerate(names)]
+            counts = good(lines, [content(name, 1000) for name in names], connections=32, tries=30)
+            timer.join()
+            equal(counts["n_retries"] <= 2 * 32 + counts["n_paused"], True, f"requests that were refused: {counts}")
+            equal(counts["n_paused"] >= 2, True, f"pauses: {counts}")
+            contains(counts["last"], f"status {code}")
+    table.done()
+    with faulty_server.start(root) as server, faulty_server.start(root) as other:
+        server.fault("*", "status", code=503)
+        lines = [piece(name, 1000, [server.url(name), other.url(name)], job=number) for number, name in enumerate(names)]
+        counts = good(lines, [content(name, 1000) for name in names], connections=8)
+        equal(other.total()["requests"], 200, "a mirror serves what the other one refuses")
+        equal(server.total()["requests"] <= 2 * 8 + counts["n_paused"], True, f"requests that were refused: {counts}")
+
+
+@case("a server that refuses for ever is given up after as many pauses as there are tries, by all pieces together")
+def _(box):
+    names = [f"s{number}" for number in range(20)]
+    root = folder(box, **{name: 1000 for name in names})
+    with faulty_server.start(root) as server:
+        server.fault("*", "status", code=503)
+        jobs, counts = fetch([piece(name, 1000, server.url(name), job=number) for number, name in enumerate(names)],
+                             connections=8, tries=4)
+        equal({job["result"] for job in jobs}, {"EPROTO"}, "results")
+        contains(jobs[0]["why"], "status 503", "tried")
+        equal(counts["n_requests"] <= 2 * 8 + 4 + 20, True, f"requests: {counts}")
+
+
+@case("a limit on bytes a second holds over all connections together, and starves none of them")
+def _(box):
+    size = MIB
+    root = folder(box, a=size)
+    with faulty_server.start(root) as server:
+        lines = [piece("a", size, server.url("a"), job=number) for number in range(4)]
+        counts = good(lines, [content("a", size)] * 4, connections=4, max_rate=2 * MIB)
+        times = [request[0] for request in server.requests()]
+        equal(counts["n_retries"], 0, "retries")
+        equal(0 < counts["bytes_per_s"] <= 2.5 * MIB, True, f"the rate that it tells: {counts}")
+        equal(len(times), 4, "requests")
+
+
+@case("how long answers take is told: the median and the slowest thousandth")
+def _(box):
+    root = folder(box, **{f"s{number}": 100000 for number in range(100)})
+    with faulty_server.start(root) as server:
+        server.fault("*", "drip", rate=400000)
+        lines = [piece(f"s{number}", 100000, server.url(f"s{number}"), job=number) for number in range(100)]
+        counts = good(lines, [content(f"s{number}", 100000) for number in range(100)], connections=25)
+        equal(0 < counts["median_ns"] <= counts["p999_ns"], True, f"latency: {counts}")
+        equal(0 < counts["n_answers"] <= 100, True, f"answers: {counts}")
+
+
 # ---- credentials -------------------------------------------------------------------------------------------------------
 
 def secret_file(box, text, mode=0o600, name="credentials"):

@@ -1,12 +1,13 @@
 /* fetch_url [OPTION VALUE]... get|look|fetch <lines: what staging makes of an origin, as JSON lines.
  *
  * Options: --endpoint --region --addressing --credentials --ca-file --files-below --stall --tries --connections --limit
- * --mirror --stop-after MS (ends the fetcher, or cancels, so long after the first line was read).
+ * --max-rate BYTES_PER_S --mirror --stop-after MS (ends the fetcher, or cancels, so long after the first line was
+ * read).
  *
  *   get     a URL a line, then a tab and a query if there is one
  *   look    a URL a line
  *   fetch   a piece a line: job, path, size, offset, n_bytes, etag (or "-", or '@' and its Last-Modified), URL, more
- *           URLs; tabs between them. Lines of one job follow each other
+ *           URLs; tabs between them. Lines of one job follow each other; after its number "!" makes it urgent
  *
  * Prints a line for each, with "result" ("0" or an errno's name) and "why"; fetch prints a line of counts at the end.
  */
@@ -154,6 +155,7 @@ static void add_piece(char **fields, int n_fields) {
                 job = &jobs[n_jobs++];
                 job->number = number;
                 job->job.idx_mirror = idx_mirror;
+                job->job.is_urgent = strchr(fields[0], '!');
         }
         job->job.pieces = room(job->job.pieces, job->job.n_pieces + 1, sizeof(*job->job.pieces));
         job->files = room(job->files, job->job.n_pieces + 1, sizeof(*job->files));
@@ -246,8 +248,12 @@ static int fetch(struct http *http) {
                 free_job(&jobs[i]);
         }
         printf("{\"n_bytes\": %" PRIu64 ", \"n_requests\": %" PRIu64 ", \"n_retries\": %" PRIu64
-               ", \"n_done\": %u, \"last\": ",
-               counts.n_bytes, counts.n_requests, counts.n_retries, n_in_time);
+               ", \"n_hedged\": %" PRIu64 ", \"n_paused\": %" PRIu64 ", \"n_done\": %u",
+               counts.n_bytes, counts.n_requests, counts.n_retries, counts.n_hedged, counts.n_paused, n_in_time);
+        printf(", \"n_answers\": %" PRIu64 ", \"median_ns\": %" PRIu64 ", \"p999_ns\": %" PRIu64
+               ", \"bytes_per_s\": %" PRIu64 ", \"last\": ",
+               counts.latency.n_answers, counts.latency.first_byte_median_ns, counts.latency.first_byte_p999_ns,
+               counts.latency.bytes_per_s);
         print_text(counts.last.text, strlen(counts.last.text));
         printf("}\n");
         return 0;
@@ -275,6 +281,10 @@ static int take_option(const char *name, const char *value) {
 
         if (strcmp(name, "--limit") == 0) {
                 limit = strtoul(value, NULL, 10);
+                return 0;
+        }
+        if (strcmp(name, "--max-rate") == 0) {
+                fetcher_options.max_bytes_per_s = strtoull(value, NULL, 10);
                 return 0;
         }
         if (strcmp(name, "--stop-after") == 0) {

@@ -130,6 +130,106 @@ START_TEST(each_job_comes_back_once_with_its_own_bytes) {
 }
 END_TEST
 
+/* ---- hurry and cancel ------------------------------------------------------------------------------------------- */
+
+static uint32_t sequence[N_JOBS];
+static uint32_t n_sequence;
+
+static void submit_to(uint32_t number) {
+        submit(number);
+        if (number == 0 || number == 100)
+                fetcher_cancel(fetcher,
+                               &jobs[number].job); /* nothing of it can have begun: this is the fetcher's thread */
+        if (number == 150)
+                fetcher_hurry(fetcher, &jobs[number].job);
+}
+
+/* The first one that is done submits all others, so that the thread sees them at once. */
+static void on_done_in_turn(struct fetch_job *job) {
+        struct own_job *own = job->userdata;
+        uint32_t number = (uint32_t)(own - jobs);
+
+        if (number == N_JOBS - 1)
+                for (uint32_t i = 0; i < N_JOBS - 1; i++)
+                        submit_to(i);
+        sequence[n_sequence++] = number;
+        atomic_fetch_add(&n_done, 1);
+}
+
+START_TEST(a_job_that_is_hurried_comes_first_and_one_that_is_canceled_asks_for_nothing) {
+        const struct fetcher_options options = { .n_connections = 1, .done = on_done_in_turn };
+        struct fetcher_options with_http = options;
+        struct fetcher_counts counts;
+
+        setup();
+        with_http.http = http;
+        n_sequence = 0;
+        ck_assert_int_eq(fetcher_start(&with_http, &fetcher, NULL), 0);
+        submit(N_JOBS - 1);
+        while (atomic_load(&n_done) < N_JOBS)
+                usleep(1000);
+        fetcher_counts(fetcher, &counts);
+        fetcher_stop(fetcher);
+        ck_assert_uint_eq(counts.n_requests, (N_JOBS - 2) * N_PIECES);
+        ck_assert_uint_eq(sequence[0], N_JOBS - 1);
+        ck_assert_uint_eq(sequence[1], 0); /* canceled: before anything is begun */
+        ck_assert_uint_eq(sequence[2], 100);
+        ck_assert_uint_eq(sequence[3], 150);
+        ck_assert_uint_eq(sequence[4], 1);
+        for (uint32_t i = 0; i < N_JOBS; i++)
+                ck_assert_int_eq(jobs[i].job.result, i == 0 || i == 100 ? -ECANCELED : 0);
+        ck_assert(jobs[150].job.is_urgent);
+        teardown();
+}
+END_TEST
+
+/* Who hurries and cancels knows under a lock of his own which jobs are done. */
+static pthread_mutex_t own_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void on_done_locked(struct fetch_job *job) {
+        pthread_mutex_lock(&own_lock);
+        on_done(job);
+        pthread_mutex_unlock(&own_lock);
+}
+
+static void *submit_and_change(void *argument) {
+        uint32_t first = (uint32_t)(uintptr_t)argument;
+
+        for (uint32_t i = 0; i < N_JOBS; i++) {
+                uint32_t other = first + i / 2;
+
+                submit(first + i);
+                pthread_mutex_lock(&own_lock);
+                if (!atomic_load(&jobs[other].is_done) && i % 2)
+                        fetcher_hurry(fetcher, &jobs[other].job);
+                else if (!atomic_load(&jobs[other].is_done))
+                        fetcher_cancel(fetcher, &jobs[other].job);
+                pthread_mutex_unlock(&own_lock);
+        }
+        return NULL;
+}
+
+START_TEST(jobs_are_hurried_and_canceled_by_many_threads_and_each_comes_back_once) {
+        struct fetcher_options options = { .n_connections = 3, .done = on_done_locked };
+        pthread_t threads[N_THREADS];
+
+        setup();
+        options.http = http;
+        ck_assert_int_eq(fetcher_start(&options, &fetcher, NULL), 0);
+        for (uint32_t i = 0; i < N_THREADS; i++)
+                ck_assert_int_eq(pthread_create(&threads[i], NULL, submit_and_change, (void *)(uintptr_t)(i * N_JOBS)),
+                                 0);
+        for (uint32_t i = 0; i < N_THREADS; i++)
+                pthread_join(threads[i], NULL);
+        while (atomic_load(&n_done) < N_THREADS * N_JOBS)
+                usleep(1000);
+        fetcher_stop(fetcher);
+        for (uint32_t i = 0; i < N_THREADS * N_JOBS; i++)
+                ck_assert(jobs[i].job.result == 0 || jobs[i].job.result == -ECANCELED);
+        teardown();
+}
+END_TEST
+
 START_TEST(a_stop_gives_every_job_back) {
         setup();
         begin(1);
@@ -201,6 +301,8 @@ END_TEST
 int main(void) {
         const struct suite_row rows[] = {
                 { "threads", each_job_comes_back_once_with_its_own_bytes },
+                { "threads", a_job_that_is_hurried_comes_first_and_one_that_is_canceled_asks_for_nothing },
+                { "threads", jobs_are_hurried_and_canceled_by_many_threads_and_each_comes_back_once },
                 { "threads", a_stop_gives_every_job_back },
                 { "threads", many_threads_ask_for_documents },
                 { "ends", a_fetcher_without_work_stops },

@@ -11,7 +11,6 @@
 #include "daemon/fetch/http_head.h"
 #include "daemon/fetch/hub_address.h"
 #include "daemon/fetch/of_user.h"
-#include "daemon/fetch/pauses.h"
 #include "daemon/fetch/retry.h"
 #include "daemon/fetch/s3_address.h"
 #include "daemon/fetch/s3_regions.h"
@@ -324,28 +323,6 @@ START_TEST(retry_after_is_seconds_or_a_date_by_the_answers_own_clock) {
         ck_assert(!retry_after_ns("", date, &pause_ns));
         ck_assert(!retry_after_ns("soon", date, &pause_ns));
         ck_assert(!retry_after_ns("-5", date, &pause_ns));
-}
-END_TEST
-
-START_TEST(a_pause_is_a_servers_whatever_is_asked_of_it) {
-        struct pauses pauses = { 0 };
-        char url[300];
-
-        ck_assert_uint_eq(pauses_until(&pauses, "http://a/x"), 0);
-        pauses_set(&pauses, "http://a/x", 50);
-        pauses_set(&pauses, "http://a/y?z", 40);
-        ck_assert_uint_eq(pauses_until(&pauses, "http://a"), 50);
-        ck_assert_uint_eq(pauses_until(&pauses, "http://a:80/x"), 0);
-        ck_assert_uint_eq(pauses_until(&pauses, "http://ab/x"), 0);
-        for (unsigned int i = 0; i < 3 * PAUSES_MAX; i++) {
-                snprintf(url, sizeof(url), "http://other%u/", i);
-                pauses_set(&pauses, url, 60 + i);
-                ck_assert_uint_eq(pauses_until(&pauses, url), 60 + i);
-        }
-        memset(url, 'h', sizeof(url) - 1); /* a name that nobody has */
-        url[sizeof(url) - 1] = '\0';
-        pauses_set(&pauses, url, 1000);
-        ck_assert_uint_eq(pauses_until(&pauses, url), 0);
 }
 END_TEST
 
@@ -663,7 +640,6 @@ int main(void) {
                 { "heads", a_stores_word_is_found_in_what_was_kept_of_it },
                 { "pauses", pauses_grow_are_jittered_and_stay_below_their_limit },
                 { "pauses", retry_after_is_seconds_or_a_date_by_the_answers_own_clock },
-                { "pauses", a_pause_is_a_servers_whatever_is_asked_of_it },
                 { "credentials", a_file_of_credentials_says_who_we_are_to_whom },
                 { "credentials", a_users_own_settings_are_those_of_his_tools, N(USERS) },
                 { "credentials", a_users_own_files_that_others_may_read_are_refused_once_they_are_needed },

@@ -1,4 +1,4 @@
-#include "daemon/fetch/download.h"
+#include "daemon/fetch/engine/download.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -8,16 +8,19 @@
 #include <string.h>
 #include <strings.h>
 
+#include "proto/base/clock.h"
+
 #define FEW_TRIES 3u
 
 void download_init(struct download *download, struct fetch_job *job, struct fetch_piece *piece, uint32_t idx_url,
-                   _Atomic uint64_t *n_bytes) {
+                   struct bandwidth *bandwidth, _Atomic uint64_t *n_bytes) {
         assert(piece->file->n_urls > 0 && piece->offset + piece->n_bytes <= piece->file->n_bytes);
         *download = (struct download){
                 .easy = download->easy,
                 .job = job,
                 .piece = piece,
                 .idx_url = idx_url % piece->file->n_urls,
+                .bandwidth = bandwidth,
                 .n_bytes = n_bytes,
         };
 }
@@ -153,17 +156,39 @@ static int check_head(struct download *download) {
         return 0;
 }
 
+/* Is there bandwidth for what arrives? Else it is held. */
+static bool may_take(struct download *download, size_t n_bytes) {
+        uint64_t now_ns;
+
+        if (download->bandwidth->bytes_per_s == 0)
+                return true;
+        now_ns = clock_now_ns();
+        if (bandwidth_wait_ns(download->bandwidth, now_ns) > 0) {
+                download->is_held = true;
+                TAILQ_INSERT_TAIL(&download->bandwidth->held, download, held);
+                return false;
+        }
+        bandwidth_take(download->bandwidth, n_bytes, now_ns);
+        return true;
+}
+
 static int on_bytes(void *userdata, const uint8_t *bytes, size_t n_bytes) {
         struct download *download = userdata;
         struct fetch_piece *piece = download->piece;
         size_t n_room = piece->n_bytes - download->n_done, n;
         int r;
 
+        if (!may_take(download, n_bytes))
+                return -EAGAIN;
         atomic_fetch_add_explicit(download->n_bytes, n_bytes, memory_order_relaxed);
         if (!download->is_checked) {
                 r = check_head(download);
                 if (r < 0)
                         return r;
+                if (download->twin && download->twin->is_checked) { /* it writes to the same place */
+                        download->is_late = true;
+                        return -EALREADY;
+                }
         }
         n = download->n_skip < n_bytes ? download->n_skip : n_bytes;
         download->n_skip -= n;
@@ -200,14 +225,18 @@ int download_begin(struct download *download, const struct http *http, struct wh
                 .first = piece->offset + download->n_done,
                 .last = piece->offset + piece->n_bytes - 1,
                 .if_match = expected_etag(download),
-                .is_large = download_is_large(download),
+                .is_large = download_is_large(download) || download->is_second,
                 .sink = on_bytes,
                 .userdata = download,
         };
 
-        download->is_checked = download->is_refused = false;
+        download->is_checked = download->is_refused = download->is_late = false;
         download->n_skip = 0;
         return http_request_init(&download->request, http, download->easy, &ask, why);
+}
+
+bool download_is_answered(const struct download *download) {
+        return download->request.n_head_bytes > 0;
 }
 
 static void download_fail(struct http_failure *failure, bool again, const struct download *download, const char *what) {
@@ -242,6 +271,12 @@ int download_end(struct download *download, CURLcode result, struct http_failure
         return -1;
 }
 
+void download_turn_to(struct download *download, uint32_t idx_url) {
+        download->idx_url = idx_url;
+        download->n_done = 0;
+        download->etag[0] = download->modified[0] = '\0';
+}
+
 void download_turn(struct download *download) {
         uint32_t n_urls = download->piece->file->n_urls;
 
@@ -250,9 +285,7 @@ void download_turn(struct download *download) {
 
                 if (download->dead_urls & (1u << idx))
                         continue;
-                download->idx_url = idx;
-                download->n_done = 0;
-                download->etag[0] = download->modified[0] = '\0';
+                download_turn_to(download, idx);
                 return;
         }
 }
