@@ -95,6 +95,8 @@ their speed drifts. Times here are reported, never asserted.
                            ten minutes; tests/bench/growth/ says what each is; writes a part of docs/performance.md)
     profile_*              where the CPU time of an image goes, by stage, in us, in the daemon and in the bare loop (only if asked
                            for by name; writes a part of docs/performance.md)
+    fetch_*                the fetcher beside curl and a bare libcurl multi loop: objects of 110 KB and of 8 MiB, at once and 30 ms late
+                           (tests/bench/fetch.py)
     staging_vs_curl        MB/s of a staging of 1 GiB on one node, hashing included, over curl's with as many connections,
                            in turns; both from and to memory; staging_alone, staging_curl: the two; staging_vs_curl_checked:
                            over curl followed by `openssl dgst -sha256` of all files, a process a CPU, which promises as
@@ -144,6 +146,12 @@ def first_day():
 
 def orders():
     from orders import measure
+
+    measure(emit, BUILD)
+
+
+def fetch():
+    from fetch import measure
 
     measure(emit, BUILD)
 
@@ -278,6 +286,7 @@ MEASUREMENTS = [
     (("features",), features),
     (("steps", "step"), steps),
     (("tokens",), tokens),
+    (("fetch",), fetch),
     (("staging",), staging),
     (("torch_vs_daemon", "torch"), torch_vs_daemon),
     (("recipe",), recipes),
