@@ -62,8 +62,8 @@ ALL_CFLAGS = -std=c11 -fPIC -pthread -fvisibility=hidden -ffp-contract=off $(WAR
 ALL_LDFLAGS = -pthread $(filter -fsanitize=%,$(CFLAGS_$(VARIANT))) -Wl,--as-needed $(LINKER) $(HARD_LDFLAGS) $(LDFLAGS)
 
 LIBS_proto := -lprotobuf-c
-LIBS_daemon := -levent_core -luring -lprotobuf-c -ljpeg -lspng -lwebp -ltiff -lgif -lsndfile -lvorbis -logg -lsamplerate -lconfuse -lcjson -llz4 -lzstd -lsnappy -lz -lcrypto -lhwloc -lsystemd -lm
-LIBS_stage := -lcurl -larchive -lexpat -lxxhash
+LIBS_daemon := -lcurl -lexpat -lxxhash -larchive -levent_core -luring -lprotobuf-c -ljpeg -lspng -lwebp -ltiff -lgif -lsndfile -lvorbis -logg -lsamplerate -lconfuse -lcjson -llz4 -lzstd -lsnappy -lz -lcrypto -lhwloc -lsystemd -lm
+LIBS_stage :=
 LIBS_client := -lprotobuf-c -lm
 LIBS_dlctl := -levent_core -lprotobuf-c -lsndfile -lcjson -lcrypto -lz -lncursesw -ltinfo -lm
 
@@ -86,9 +86,7 @@ endif
 KINDS := samplers picture_steps field_steps sounds collations formats
 GENERATED := $(O)/generated/proto/dataloader.pb-c.c $(O)/generated/proto/version.h $(KINDS:%=$(O)/generated/kinds/%.h) $(O)/generated/kinds/stages.h
 SRC_proto := $(wildcard proto/*.c proto/*/*.c proto/*/*/*.c)
-# What fetches bytes from elsewhere and keeps them (fetch/, store/) is linked by staging alone, but for the record: the daemon
-# links with no library that they need.
-SRC_staging := $(filter-out daemon/store/record/% daemon/staging/run/stage_main.c,$(wildcard daemon/fetch/*.c daemon/fetch/*/*.c daemon/store/*/*.c daemon/staging/*/*.c))
+SRC_staging := $(filter-out daemon/staging/run/stage_main.c,$(wildcard daemon/staging/*/*.c))
 SRC_daemon := $(filter-out daemon/main.c daemon/staging/run/stage_main.c $(SRC_staging),$(wildcard daemon/*/*.c daemon/*/*/*.c daemon/*/*/*/*.c daemon/*/*/*/*/*.c))
 # A feature that is not there is another file with the same functions, not an #ifdef.
 SRC_daemon := $(filter-out daemon/base/machine/linked_portable.c,$(SRC_daemon))
@@ -322,6 +320,8 @@ $(B)/tests/%: $(O)/obj/tests/unit/%.o $(OBJ_support) $(B)/libstaging.a $(B)/libd
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon) $(LIBS_stage) -lcjson -lcheck -lsubunit -lrt -lm
 
+# Two of its functions take the place of the daemon's.
+$(B)/tests/test_origin: private ALL_LDFLAGS += -Wl,-z,muldefs
 # What dlctl alone computes is in no library.
 $(B)/tests/test_web_past: $(call obj,client/dlctl/web/past.c client/dlctl/glance.c client/dlctl/question.c)
 $(B)/tests/test_cuda_loader: $(OBJ_cuda) $(B)/libkernels.a

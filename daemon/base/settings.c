@@ -248,7 +248,10 @@ int settings_complete(struct settings *settings, struct why *why) {
                 return r;
         if (!settings->index_dir)
                 settings->index_dir = find_cache();
-        return settings->index_dir ? 0 : why_errno(why, -ENOMEM, "index_dir");
+        if (settings->index_dir && !settings->cache_dir &&
+            asprintf(&settings->cache_dir, "%s/remote", settings->index_dir) < 0)
+                settings->cache_dir = NULL;
+        return settings->index_dir && settings->cache_dir ? 0 : why_errno(why, -ENOMEM, "index_dir");
 }
 
 void settings_reload(struct settings *settings, struct settings *next,

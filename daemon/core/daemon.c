@@ -26,6 +26,7 @@
 #include "daemon/io/reader.h"
 #include "daemon/plugin/plugins.h"
 #include "daemon/ring/numa.h"
+#include "daemon/store/cache/cache.h"
 #include "daemon/tokenize/tokenizers.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
@@ -56,6 +57,7 @@ struct daemon {
         struct listener listener, metrics_listener;
         struct server server;
         struct metrics_http *metrics;
+        struct cache *cache; /* of what lies elsewhere */
         bool catalog_started, server_started, signalled;
         uint32_t n_drain_ticks;
 
@@ -428,6 +430,14 @@ static int daemon_start(struct daemon *daemon, struct why *why) {
         if (r < 0)
                 return why_errno(why, r, "datasets");
         daemon->catalog_started = true;
+        r = cache_new(&(struct cache_options){ .dir = daemon->settings->cache_dir,
+                                               .limit = daemon->settings->cache_limit,
+                                               .budget = &daemon->budget,
+                                               .is_private = daemon->options.private },
+                      &daemon->cache);
+        if (r < 0)
+                return why_errno(why, r, "cache_dir");
+        daemon->catalog.cache = daemon->cache;
         r = tokenizers_new(daemon->settings->tokenizers, &daemon->budget, &daemon->tokenizers);
         if (r < 0)
                 return why_errno(why, r, "tokenizers");
@@ -480,6 +490,8 @@ static int daemon_stop(struct daemon *daemon) {
         listener_close(&daemon->listener);
         if (daemon->catalog_started)
                 catalog_cancel(&daemon->catalog);
+        if (daemon->cache)
+                cache_cancel(daemon->cache);
         plugins_stop(daemon->plugins); /* neither workers nor an indexing wait for a process of theirs */
         if (daemon->background && background_stop(daemon->background) < 0)
                 daemon_leave("work in the background");
@@ -489,6 +501,7 @@ static int daemon_stop(struct daemon *daemon) {
                 server_fini(&daemon->server);
         if (daemon->catalog_started)
                 catalog_fini(&daemon->catalog);
+        cache_free(daemon->cache);
         plugins_free(daemon->plugins);
         cells_fini(&daemon->cells);
         tokenizers_free(daemon->tokenizers);

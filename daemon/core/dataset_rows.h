@@ -3,9 +3,10 @@
 
 /* clang-format off */
 SETTING(path, TEXT, .example = "/data/photos/train", .max = PATH_MAX - 1, .unit = "path",
-        .check = setting_check_path,
-        .prose = "The absolute path of the folder, of a file, or a pattern of files; with an origin, where it is "
-                 "staged to. Every dataset needs it.")
+        .check = check_dataset_path,
+        .prose = "The absolute path of the folder, of a file, or a pattern of files; or the URL of a bucket, a hub or a "
+                 "web server, such as \"s3://bucket/birds\"; with an origin, where it is staged to. Every dataset needs "
+                 "it.")
 SETTING(format, TEXT, .initial = "auto", .max = 255, .check = check_format,
         .prose = "How it is read; auto: told by its files; plugin(NAME.FORMAT): as a plug-in says.")
 SETTING(allow, OPTIONAL, .initial = "", .max = 4095, .unit = "groups", .check = check_allow,

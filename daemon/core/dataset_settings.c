@@ -12,6 +12,7 @@
 #include "daemon/store/record/record_place.h"
 #include "daemon/store/record/record_steps.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/path_url.h"
 
 static int check_format(const char *text, struct why *why) {
         const struct format *found;
@@ -21,6 +22,14 @@ static int check_format(const char *text, struct why *why) {
 
 /* Checks the text alone: only the staging program contacts the origin, the daemon never does. A password is refused,
  * because everybody can read this file and its values are shown. */
+static int check_dataset_path(const char *text, struct why *why) {
+        return text[0] == '/' || path_is_url(text)
+                       ? 0
+                       : why_set(why, -EINVAL,
+                                 "\"%s\" is not allowed; write an absolute path, or a URL that begins with " PATH_URL_SCHEMES,
+                                 text);
+}
+
 static int check_origin(const char *text, struct why *why) {
         struct url url;
 

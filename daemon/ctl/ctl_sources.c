@@ -8,6 +8,7 @@
 
 #include "daemon/ctl/users/access.h"
 #include "daemon/data/format.h"
+#include "proto/base/path_url.h"
 
 struct look {
         struct session *session;
@@ -23,6 +24,8 @@ static int ctl_sources_look_at(const Dlp__Source *source, struct why *why) {
         struct stat status;
 
         if (source->name[0])
+                return 0;
+        if (path_is_url(source->path)) /* nothing of it is here */
                 return 0;
         if (source->anchor[0] != '/')
                 return why_set(why, -EINVAL, "dataset: the path \"%s\" is not absolute", source->anchor);

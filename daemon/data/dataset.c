@@ -47,8 +47,9 @@ struct dataset {
         char options_digest[65];  /* of the options, and of the state of the file that one of them may name */
         struct stat split_status; /* of the file that names the samples (data/view/split.h); zeroes without one */
         struct source *index;
-        bool is_stream;               /* it is served while its shards are being written */
-        uint32_t n_hidden;            /* files that were passed over */
+        const struct indexing_origin *origin; /* as in the spec */
+        bool is_stream;                       /* it is served while its shards are being written */
+        uint32_t n_hidden;                    /* files that were passed over */
         bool is_given;                /* the index came with the folder: its times may be those of another node */
         bool has_scanner;             /* of a plug-in, by which it cannot be indexed again */
         const struct source *stamped; /* the index, without a view: its shards were as it says; NULL: who knows */
@@ -165,7 +166,7 @@ static int dataset_load(const struct dataset *dataset, const char *index_path, c
                 why_set(ret_reason, 0, "it was made of other files");
                 return DATASET_REBUILT;
         }
-        r = source_is_current(index, dataset->root_fd, ret_reason);
+        r = dataset->origin ? 0 : source_is_current(index, dataset->root_fd, ret_reason);
         if (r != 0)
                 return DATASET_REBUILT; /* also if a directory cannot be looked at: building says which, and why */
 
@@ -317,6 +318,19 @@ static int dataset_find_files(const struct dataset_spec *spec, struct files *ret
         return files_find(spec->path, merge, spec->follows_links, ret_files, why);
 }
 
+/* An index is that of the files as the origin has them: their times here say nothing. */
+static int add_origin_digest(const struct indexing_origin *origin, char digest[65]) {
+        unsigned char bytes[EVP_MAX_MD_SIZE];
+        char both[129];
+        int n = snprintf(both, sizeof(both), "%s%s", digest, origin->digest);
+
+        if (!EVP_Digest(both, (size_t)n, bytes, NULL, EVP_sha256(), NULL))
+                return -ENOMEM;
+        for (size_t i = 0; i < 32; i++)
+                snprintf(digest + 2 * i, 3, "%02x", bytes[i]);
+        return 0;
+}
+
 static int dataset_new(const struct dataset_spec *spec, struct dataset **ret_dataset, struct why *why) {
         _cleanup_(dataset_unrefp) struct dataset *dataset = calloc(1, sizeof(*dataset));
         struct why detail;
@@ -354,11 +368,14 @@ static int dataset_new(const struct dataset_spec *spec, struct dataset **ret_dat
         if (r == 0)
                 r = format_options_stamp(&dataset->options, dataset->format->file_option, dataset->root_fd,
                                          dataset->files.root, dataset->options_digest);
+        if (r == 0 && spec->origin)
+                r = add_origin_digest(spec->origin, dataset->options_digest);
         if (r < 0)
                 return why_set(why, r, "no memory to open dataset %s", spec->name);
         look_at_split_file(dataset, dataset->root_fd, &dataset->split_status); /* before it is read */
         dataset->n_holds = 1;
         dataset->budget = spec->budget;
+        dataset->origin = spec->origin;
         dataset->has_scanner = spec->scanner != NULL;
         atomic_init(&dataset->settled_ns, INT64_MIN);
         dataset_remember(dataset, dataset->root_fd);
@@ -436,6 +453,7 @@ int dataset_open(const struct dataset_spec *spec, const char *index_dir, const s
         _cleanup_(dataset_unrefp) struct dataset *dataset = NULL;
         struct indexing indexing = { .errands = errand_joined(),
                                      .cancel = watch ? watch->cancel : NULL,
+                                     .origin = spec->origin,
                                      .is_refusing = ATOMIC_FLAG_INIT };
         struct dataset_report report = { .saved = true };
         uint64_t begin_ns = clock_now_ns();
@@ -445,13 +463,13 @@ int dataset_open(const struct dataset_spec *spec, const char *index_dir, const s
         r = dataset_index_path(index_dir, spec->name, index_path, why);
         if (r < 0)
                 return r;
-        r = dataset_new(spec, &dataset, why);
-        if (r < 0)
-                return r;
-
         indexing_join(&indexing);
-        r = dataset_open_source(dataset, spec, index_dir, index_path, watch, &report, why);
+        r = dataset_new(spec, &dataset, why);
+        if (r == 0)
+                r = dataset_open_source(dataset, spec, index_dir, index_path, watch, &report, why);
         indexing_join(NULL);
+        if (!dataset)
+                return r;
         if (r == -ECANCELED)
                 why_set(why, r, "%s: indexing was cancelled", dataset->files.root);
         dataset->options.scanner = NULL;
@@ -462,7 +480,7 @@ int dataset_open(const struct dataset_spec *spec, const char *index_dir, const s
                 r = check_complete(dataset, spec, why);
         if (r == 0 && dataset->format->extend)
                 dataset->format->extend(dataset->index);
-        if (r == 0 && !dataset->is_stream && !dataset->format->open && !spec->is_staged)
+        if (r == 0 && !dataset->is_stream && !dataset->format->open && !spec->is_staged && !spec->origin)
                 dataset->stamped = dataset->index;
         if (r == 0)
                 r = view_open(&dataset->index, dataset->options.fields, dataset->options.split,
@@ -595,6 +613,8 @@ int dataset_is_current(const struct dataset *dataset, struct why *why) {
                 why_set(why, 0, "%s is gone, or another folder now", dataset->files.root);
                 return SOURCE_STALE;
         }
+        if (dataset->origin)
+                return 0; /* its listing decides (store/cache/cache.h) */
         if (format_options_stamp(&dataset->options, dataset->format->file_option, fd, dataset->files.root,
                                  options_digest) < 0)
                 return why_set(why, -ENOMEM, "%s: no memory to look at it", dataset->files.root);
@@ -676,6 +696,10 @@ int dataset_reopen(struct dataset *dataset) {
 
 const char *dataset_name(const struct dataset *dataset) {
         return dataset->name;
+}
+
+const struct indexing_origin *dataset_origin(const struct dataset *dataset) {
+        return dataset->origin;
 }
 
 const char *dataset_root(const struct dataset *dataset) {

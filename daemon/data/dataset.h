@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "daemon/data/format.h"
+#include "daemon/data/index/indexing.h"
 #include "daemon/data/source.h"
 #include "proto/base/why.h"
 
@@ -38,6 +39,9 @@ struct dataset_spec {
          * format, a copy of it is used, without a look at the folder. NULL: none. */
         const char *given_index; /* its path */
         const char *given_digest;
+
+        /* Where its files are filled from as they are read; outlives the dataset. NULL: they are what they are. */
+        const struct indexing_origin *origin;
 
         /* Was it staged? Then who replaces a file there mends it, with the same bytes. */
         bool is_staged;
@@ -141,6 +145,9 @@ int dataset_root_fd(const struct dataset *dataset);
 /* How many hidden files its format has passed over, or its pattern, although they would be a part of it otherwise. Of a
  * stream it is not known: 0. */
 uint32_t dataset_n_hidden(const struct dataset *dataset);
+
+/* As in its spec. */
+const struct indexing_origin *dataset_origin(const struct dataset *dataset);
 
 /* What the dataset_spec said. */
 bool dataset_follows_links(const struct dataset *dataset);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "daemon/base/machine/beneath.h"
+#include "daemon/data/index/indexing.h"
 #include "daemon/data/looks_like.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text.h"
@@ -33,6 +34,8 @@ int format_cannot_tell(int r) {
         for (size_t i = 0; i < ARRAY_SIZE(ERRORS); i++)
                 if (r == -ERRORS[i])
                         return r;
+        if (r < 0 && indexing_origin()) /* what a server or a network says, except what the files hold */
+                return r == -ENODATA || r == -ENOENT || r == -EINVAL || r == -EISDIR || r == -ENOTDIR ? 0 : r;
         return 0;
 }
 

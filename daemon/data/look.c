@@ -126,14 +126,27 @@ static int open_piece(const struct dataset *dataset, const struct piece *piece, 
 }
 
 /* Reads from the disk: data in the page cache does not prove anything. */
-static int read_piece(int fd, uint64_t offset, uint64_t n_bytes) {
+static int read_piece(const struct dataset *dataset, int fd, uint64_t offset, uint64_t n_bytes) {
+        const struct indexing_origin *origin = dataset_origin(dataset);
         static _Thread_local uint8_t block[BLOCK_BYTES];
         uint64_t n_done = 0;
 
-        posix_fadvise(fd, (off_t)offset, (off_t)n_bytes, POSIX_FADV_DONTNEED);
+        if (!origin)
+                posix_fadvise(fd, (off_t)offset, (off_t)n_bytes, POSIX_FADV_DONTNEED);
         while (n_done < n_bytes) {
                 uint64_t left = n_bytes - n_done;
-                ssize_t n = pread(fd, block, left < sizeof(block) ? left : sizeof(block), (off_t)(offset + n_done));
+                size_t n_now = left < sizeof(block) ? left : sizeof(block);
+                ssize_t n;
+
+                if (origin) {
+                        int r = origin->read(origin->userdata, fd, block, n_now, offset + n_done, NULL);
+
+                        if (r < 0)
+                                return r;
+                        n_done += n_now;
+                        continue;
+                }
+                n = pread(fd, block, n_now, (off_t)(offset + n_done));
 
                 if (n == 0)
                         return 0; /* shorter than the index says: the reader of the sample reports that */
@@ -165,7 +178,7 @@ static int look_at_field(const struct dataset *dataset, const struct extent *pla
                 }
                 return r;
         }
-        r = read_piece(fd, piece.offset, piece.n_bytes);
+        r = read_piece(dataset, fd, piece.offset, piece.n_bytes);
         if (r < 0 && read_error_kind(r) == READ_ERROR_OUTAGE) {
                 say(why, dataset, piece.path, r);
                 return LOOK_OUTAGE;
@@ -230,7 +243,7 @@ static int look_at_other(const struct dataset *dataset, uint64_t sample, struct 
         describe_piece(&place, path, &piece);
         r = open_piece(dataset, &piece, &fd);
         if (r == 0)
-                r = read_piece(fd, piece.offset, piece.n_bytes < PIECE_BYTES ? piece.n_bytes : PIECE_BYTES);
+                r = read_piece(dataset, fd, piece.offset, piece.n_bytes < PIECE_BYTES ? piece.n_bytes : PIECE_BYTES);
         if (r == 0 || read_error_kind(r) == READ_ERROR_OWN)
                 return 0; /* even if this file is damaged, the file system has answered */
         return say(why, dataset, piece.path, r);
@@ -244,6 +257,8 @@ int dataset_look(struct dataset *dataset, bool (*skip)(void *userdata, uint64_t 
         int r, error = 0;
 
         r = look_at_root(dataset, ret_reopened, why);
+        if (r == 0 && dataset_origin(dataset)) /* what is here can be read, whether the origin answers or not */
+                return dataset_origin(dataset)->look(dataset_origin(dataset)->userdata, why);
         if (r < 0)
                 return r;
         for (uint64_t i = 0; i < n_others; i++) {

@@ -31,6 +31,7 @@ void feed_next_epoch(struct feed *feed) {
 void feed_go_to(struct feed *feed, const struct cursor *cursor) {
         feed_begin_at(feed, cursor->epoch, cursor->position);
         feed->step = cursor->step;
+        feed->ahead = (struct feed_ahead){ 0 };
         feed->is_ended = false;
         if (feed->end_epoch <= cursor->epoch)
                 feed->end_epoch = cursor->epoch + 1;

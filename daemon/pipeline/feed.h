@@ -40,6 +40,12 @@ struct rank_counters {
         RANK_COUNTERS(NUMBER_COUNTED)
 };
 
+/* How far a look-ahead has come (pipeline/planner/lookahead.h): the sample that is next. */
+struct feed_ahead {
+        uint64_t epoch, step;
+        uint32_t idx_sample;
+};
+
 struct feed {
         TAILQ_ENTRY(feed) entry;     /* the planner's list */
         TAILQ_ENTRY(feed) commanded; /* planner->lock: has a request */
@@ -80,6 +86,7 @@ struct feed {
         struct order_table *order;  /* of `epoch`; NULL after the stream has ended */
         uint64_t order_epoch;
         struct order_table *next_order; /* of the epoch after it, made in the background */
+        struct feed_ahead ahead;        /* what of its samples is fetched before they are planned */
         uint32_t n_tasks;               /* under way */
         struct budget large_budget;     /* reserved for buffers of large files; its limit is what was reserved */
         struct large_buffers large;

@@ -65,6 +65,20 @@ static void pipeline_on_read(struct read_request *request) {
         states_arrived(task, &pipeline->ready);
 }
 
+/* On a thread of the cache. */
+static void pipeline_on_fetched(struct cache_want *want) {
+        struct task *task = want->userdata;
+        struct pipeline *pipeline = task->request.userdata;
+
+        if (want->result < 0) {
+                task->held = NULL;
+                task->request.result = want->result;
+                task->request.n_bytes = 0;
+                task->request.why = want->why;
+        }
+        states_fetched(&pipeline->planner, task);
+}
+
 static void on_order_ready(void *userdata) {
         struct pipeline *pipeline = userdata;
 
@@ -185,6 +199,7 @@ static int start_planner(struct pipeline *pipeline, struct why *why) {
                 .tasks = pipeline->tasks,
                 .n_tasks = pipeline->n_tasks,
                 .n_depth = pipeline->n_depth,
+                .fetched = pipeline_on_fetched,
                 .freed = on_feed_freed,
                 .broken = on_feed_broken,
                 .desk_filled = on_desk_filled,

@@ -37,7 +37,8 @@ struct state_row {
 static const struct state_row ROWS[N_SAMPLE_STATES] = {
         /*                    name          with      its function                   may be followed by */
         [SAMPLE_FREE]       = { "free",       PLANNER, { .plan = planner_retire },    TO(LOCATE) | TO(COPY) | TO(REPLAY) },
-        [SAMPLE_LOCATE]     = { "locate",     PLANNER, { .plan = locate_sample },       TO(READ) | TO(OPEN) },
+        [SAMPLE_LOCATE]     = { "locate",     PLANNER, { .plan = locate_sample },       TO(FETCH) | TO(READ) | TO(OPEN) },
+        [SAMPLE_FETCH]      = { "fetch",      PLANNER, { .plan = locate_fetch },        TO(READ) | TO(OPEN) },
         [SAMPLE_READ]       = { "read",       READER,  { NULL },                      TO(OPEN) },
         [SAMPLE_OPEN]       = { "open",       WORKER,  { .work = sample_open },       TO(RENDER) | TO(FAULT) | TO(DROP) },
         [SAMPLE_RENDER]     = { "render",     WORKER,  { .work = sample_render },     TO(LOCATE) | TO(FUNCTION) | TO(SERVED) |
@@ -113,11 +114,24 @@ void states_plan(struct planner *planner, struct task *task) {
         }
 }
 
+void states_fetched(struct planner *planner, struct task *task) {
+        if (task->held) {
+                follow(task, SAMPLE_READ);
+                reader_submit(planner->options.reader, &task->request);
+        } else {
+                follow(task, SAMPLE_OPEN);
+                states_arrived(task, planner->options.ready);
+        }
+}
+
 /* ---- workers --------------------------------------------------------------------------------------------------- */
 
 void states_arrived(struct task *task, struct fair_queue *ready) {
         if (task->state == SAMPLE_READ)
                 follow(task, SAMPLE_OPEN);
+        if (task->held)
+                cached_release(task->held, &task->want);
+        task->held = NULL;
         task->arrived_ns = clock_now_ns();
         atomic_store_explicit(&task->reading_ns, 0, memory_order_relaxed);
         fair_queue_push(ready, &task->batch->feed->job->share, &task->ready);

@@ -18,6 +18,7 @@
 #include "daemon/io/reader.h"
 #include "daemon/pipeline/feed.h"
 #include "daemon/pipeline/memory/large_buffers.h"
+#include "daemon/store/cache/cache.h"
 
 #define TASK_BUFFER_BYTES (256u << 10) /* registered with the kernel; an ImageNet photo is 110 KiB */
 
@@ -25,6 +26,7 @@
 enum sample_state {
         SAMPLE_FREE, /* of the task: it has no sample */
         SAMPLE_LOCATE,
+        SAMPLE_FETCH,
         SAMPLE_READ,
         SAMPLE_OPEN,
         SAMPLE_RENDER,
@@ -134,6 +136,10 @@ struct task {
         bool remakes; /* the batch's samples are made again, one after the other (pipeline/workers/batch_function.h), */
         uint32_t n_batch_tries; /* and this many processes have ended over the batch */
         struct task_row rows[TASK_ROWS_MAX];
+
+        /* FETCH: until the read is over, for what lies elsewhere. */
+        struct cache_want want;
+        struct cached *held; /* where the want holds what is read; NULL: nowhere */
 
         /* LOCATE, READ, OPEN: the read under way. */
         struct read_request request;

@@ -9,7 +9,7 @@ The floors, from the ground up:
 
 A file may include its own folder and the floors below it; the siblings of one floor never include each other. What
 fetches bytes from elsewhere, what keeps them, and staging, a program of its own, are rooms (ROOMS says who includes
-whom). The daemon sees one of them, store/record. The client's library stands on proto and on the public header, dlctl
+whom). The daemon sees two of them, store/record and store/cache. The client's library stands on proto and on the public header, dlctl
 above it (it is linked with the library's own connection, so that there is one), the examples on the public header
 alone. The library for GPUs stands on proto, on the public header and on the kernels, which stand on nothing. daemon and
 client never meet, and nothing of the product includes tests. What is made of proto/dataloader.proto counts as proto.
@@ -27,15 +27,17 @@ import os
 import re
 import sys
 
-SIBLINGS = ("plugin", "data", "io", "decode", "tokenize", "augment", "sound", "collate", "ring", "store/record")
+SIBLINGS = ("plugin", "data", "io", "decode", "tokenize", "augment", "sound", "collate", "ring", "store/record",
+            "store/cache")
 DAEMON_FLOORS = [("base/machine",), ("base",), SIBLINGS, ("codec",), ("pipeline",), ("ctl",), ("core",)]
-# store/record <- store/plan <- { fetch <- fetch/origin, store/tree } <- nodes <- run; what is made of samples is prepared from
+# store/record <- store/plan <- { fetch <- fetch/origin <- store/cache, store/tree } <- nodes <- run; what is made of samples is prepared from
 # store/record alone.
 ROOMS = {
     "store/plan": ("store/record",),
     "fetch": ("store/record", "store/plan"),
     "store/tree": ("store/record", "store/plan"),
     "fetch/origin": ("store/record", "store/plan", "fetch"),
+    "store/cache": ("store/record", "store/plan", "fetch", "fetch/origin"),
     "staging/nodes": ("store/record", "store/plan", "fetch", "store/tree"),
     "staging/prepare": ("store/record", "data", "decode", "augment"),
     "staging/run": ("store/record", "store/plan", "fetch", "store/tree", "fetch/origin", "staging/nodes",

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "proto/base/cleanup.h"
+#include "proto/base/path_url.h"
 
 static int daemon_sources_no_memory(struct why *reason) {
         return why_set(reason, -ENOMEM, "no memory for a loader");
@@ -117,8 +118,9 @@ static int resolve_other(const char *path, char ret_path[PATH_MAX], struct why *
 static int resolve_one(const char *path, char ret_path[PATH_MAX], struct why *reason) {
         char absolute[PATH_MAX];
         struct stat status;
-        int r = make_absolute(path, absolute, reason);
+        int r;
 
+        r = make_absolute(path, absolute, reason);
         if (r < 0)
                 return r;
         if (stat(absolute, &status) == 0)
@@ -137,6 +139,10 @@ static int daemon_sources_resolve(const char *path, char **ret_path, struct why 
 
         if (!copy)
                 return daemon_sources_no_memory(reason);
+        if (path_is_url(path)) { /* nothing of it is here */
+                *ret_path = TAKE_PTR(copy);
+                return 0;
+        }
         for (; part; part = next) {
                 char *longer = NULL;
                 int r;
@@ -160,10 +166,14 @@ static int daemon_sources_resolve(const char *path, char **ret_path, struct why 
 
 /* ---- what the daemon is to see, too ---------------------------------------------------------------------------- */
 
+/* NULL: none of it is here. */
 static int find_anchor(const char *path, char **ret_anchor, struct why *reason) {
         struct stat status;
         char *anchor;
 
+        *ret_anchor = NULL;
+        if (path_is_url(path))
+                return 0;
         if (stat(path, &status) == 0)
                 anchor = strdup(path);
         else

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "proto/base/cleanup.h"
+#include "proto/base/path_url.h"
 
 #define BLANKS " \t\n"
 
@@ -135,10 +136,8 @@ static int dataset_text_take_word(const char *word, size_t n, struct dli_dataset
         if (n == 0)
                 return why_set(reason, -EINVAL,
                                "dataset: a name is empty; write names or paths with a + between them, as in \"a + b\"");
-        if (strstr(copy, "://"))
-                return why_set(reason, -EINVAL,
-                               "dataset: %s is a URL; write the path of the files on this node (dataloaderd-stage(8) "
-                               "brings them here)",
+        if (strstr(copy, "://") && !path_is_url(copy))
+                return why_set(reason, -EINVAL, "dataset: %s: the URL of a dataset begins with " PATH_URL_SCHEMES,
                                copy);
         if (dli_is_path(copy))
                 dataset->path = TAKE_PTR(copy);

@@ -68,7 +68,7 @@ static int map_array(struct npy_array *array, int fd, struct why *why) {
         void *map;
         int r;
 
-        if (disk_may_hang(fd))
+        if (disk_may_hang(fd) || indexing_origin())
                 return 0;
         array->first_tail = page > header->data ? (page - header->data) / header->row_bytes : 0;
         tail = header->data + array->first_tail * header->row_bytes;

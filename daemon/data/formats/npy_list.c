@@ -214,7 +214,7 @@ static bool begins_as_archive(int root_fd, const char *file) {
         _cleanup_(closep) int fd = beneath_open(root_fd, file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
         char begin[4];
 
-        return fd >= 0 && pread(fd, begin, sizeof(begin), 0) == sizeof(begin) && memcmp(begin, "PK\3\4", 4) == 0;
+        return fd >= 0 && indexing_read_at(fd, begin, sizeof(begin), 0) == 0 && memcmp(begin, "PK\3\4", 4) == 0;
 }
 
 static int npy_list_list_files(struct npy_list *list, int root_fd, const struct files *files, struct why *why) {

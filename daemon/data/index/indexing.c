@@ -44,6 +44,17 @@ void indexing_pass_over(const char *name, bool (*is_taken)(const char *name)) {
                 indexing_count_hidden();
 }
 
+const struct indexing_origin *indexing_origin(void) {
+        return joined ? joined->origin : NULL;
+}
+
+static int indexing_read_piece(int fd, void *into, size_t n_bytes, uint64_t offset) {
+        const struct indexing_origin *origin = indexing_origin();
+
+        return origin ? origin->read(origin->userdata, fd, into, n_bytes, offset, joined->cancel)
+                      : disk_read_at(fd, into, n_bytes, offset);
+}
+
 int indexing_read_at(int fd, void *into, size_t n_bytes, uint64_t offset) {
         uint8_t *at = into;
         int r = 0;
@@ -51,12 +62,24 @@ int indexing_read_at(int fd, void *into, size_t n_bytes, uint64_t offset) {
         do {
                 size_t n = n_bytes < PIECE_BYTES ? n_bytes : PIECE_BYTES;
 
-                r = indexing_is_over() ? -ECANCELED : disk_read_at(fd, at, n, offset);
+                r = indexing_is_over() ? -ECANCELED : indexing_read_piece(fd, at, n, offset);
                 at += n;
                 offset += n;
                 n_bytes -= n;
         } while (r == 0 && n_bytes > 0);
         return r;
+}
+
+ssize_t indexing_read_head(int fd, void *into, size_t n_bytes) {
+        struct stat status;
+        int r;
+
+        if (fstat(fd, &status) < 0)
+                return -errno;
+        if ((uint64_t)status.st_size < n_bytes)
+                n_bytes = (size_t)status.st_size;
+        r = indexing_read_at(fd, into, n_bytes, 0);
+        return r < 0 ? r : (ssize_t)n_bytes;
 }
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */

@@ -10,15 +10,33 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "daemon/base/budget.h"
 #include "daemon/base/work/errand.h"
 #include "proto/base/why.h"
 
+/* Files that are filled as they are read, because the dataset lies elsewhere (store/cache/cache.h): they have their
+ * length, and bytes only where they were asked for. */
+struct indexing_origin {
+        /* As disk_read_at(), and -ECANCELED once *cancel is true (may be NULL). */
+        int (*read)(void *userdata, int fd, void *into, size_t n_bytes, uint64_t offset, const atomic_bool *cancel);
+
+        /* A number of the file's content that needs no read of it. False: it is none of these files. */
+        bool (*mark)(void *userdata, int fd, uint64_t *ret_mark);
+
+        /* Does it answer? 0 or an errno with `why`. Blocks. */
+        int (*look)(void *userdata, struct why *why);
+
+        const char *digest; /* of the content of all files */
+        void *userdata;
+};
+
 struct indexing {
-        struct budget *budget;     /* in which arrays are counted until they are freed; NULL: nowhere */
-        struct errands *errands;   /* whose errand it is; NULL: nobody's */
-        const atomic_bool *cancel; /* true: it is not wanted any more; may be NULL */
+        const struct indexing_origin *origin; /* NULL: files are what they are */
+        struct budget *budget;                /* in which arrays are counted until they are freed; NULL: nowhere */
+        struct errands *errands;              /* whose errand it is; NULL: nobody's */
+        const atomic_bool *cancel;            /* true: it is not wanted any more; may be NULL */
         _Atomic uint64_t n_bytes;  /* that are counted now; at most three quarters of what others leave of the budget */
         _Atomic uint64_t n_looks;  /* at whether it is wanted; counted for tests alone */
         _Atomic uint32_t n_hidden; /* files that were passed over because they are hidden */
@@ -52,6 +70,12 @@ void indexing_pass_over(const char *name, bool (*is_taken)(const char *name));
 
 /* As disk_read_at(), in pieces; -ECANCELED once the index is not wanted any more. */
 int indexing_read_at(int fd, void *into, size_t n_bytes, uint64_t offset);
+
+/* As pread() from the beginning of a regular file: how many bytes there were, or an errno. */
+ssize_t indexing_read_head(int fd, void *into, size_t n_bytes);
+
+/* Where the files of the calling thread's index are filled from; NULL: they are what they are. */
+const struct indexing_origin *indexing_origin(void);
 
 /* Counts n_bytes more, or -ENOMEM. NULL as the first argument: nothing is counted, here and below. */
 int indexing_pay(struct indexing *indexing, uint64_t n_bytes);

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "daemon/base/machine/beneath.h"
-#include "daemon/base/machine/disk.h"
+#include "daemon/data/index/indexing.h"
 #include "proto/base/cleanup.h"
 #include "proto/order/shuffle.h"
 
@@ -228,7 +228,7 @@ static int split_read_file(const struct split_root *root, const char *path, char
         if (!S_ISREG(status.st_mode))
                 return why_set(why, -EINVAL, "split: %s is not a regular file", path);
         text = calloc(1, (size_t)status.st_size + 1);
-        r = text ? disk_read_at(fd, text, (size_t)status.st_size, 0) : -ENOMEM;
+        r = text ? indexing_read_at(fd, text, (size_t)status.st_size, 0) : -ENOMEM;
         if (r < 0)
                 return why_errno(why, r, "split: %s", path);
         *ret_text = TAKE_PTR(text);

@@ -12,6 +12,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/nearest.h"
+#include "proto/base/path_url.h"
 
 #define RETRY_AFTER_NS 1000000000ull /* an older failure is not reported: the dataset is opened again */
 
@@ -58,6 +59,7 @@ void catalog_dataset_unref(struct catalog_dataset *dataset) {
         for (uint32_t k = 0; k < dataset->n_parts; k++)
                 catalog_dataset_unref(dataset->parts[k]);
         free(dataset->parts);
+        remote_free(dataset->remote);
         version_lock_free(dataset->lock); /* after the last file is closed */
         pthread_mutex_destroy(&dataset->error_lock);
         free(dataset);
@@ -118,6 +120,32 @@ static uint64_t doubt_ns(const struct dataset_report *report) {
         return part < DOUBT_LEAST_NS ? DOUBT_LEAST_NS : part < DOUBT_MOST_NS ? part : DOUBT_MOST_NS;
 }
 
+/* What the path means here, if it is a URL. */
+static int open_remote(struct opening *opening, struct dataset_spec *spec, const struct index_watch *watch) {
+        const struct cached_terms terms = { .url = opening->path };
+        int r;
+
+        if (!path_is_url(opening->path))
+                return 0;
+        r = remote_open(opening->entry->catalog->cache, &terms, watch, &opening->remote, &opening->why);
+        if (r < 0)
+                return r;
+        spec->path = cached_path(opening->remote->cached);
+        spec->origin = &opening->remote->origin;
+        return 0;
+}
+
+static void opening_keep_remote(struct opening *opening) {
+        if (!opening->remote)
+                return;
+        if (opening->result < 0)
+                remote_explain(opening->remote, &opening->why);
+        else
+                opening->remote->folder = dataset_root(opening->dataset);
+        if (opening->result < 0)
+                remote_free(TAKE_PTR(opening->remote));
+}
+
 /* A plug-in may be the one that reads it. */
 static int open_dataset(struct opening *opening, struct dataset_spec *spec, const struct index_watch *watch) {
         const struct catalog *catalog = opening->entry->catalog;
@@ -155,11 +183,15 @@ void opening_work(void *userdata) {
         errand_begin(opening->errands, NULL);
         opening->result = opening_lock(opening);
         if (opening->result == 0)
-                opening->result = open_dataset(opening, &spec, &watch);
+                opening->result = open_remote(opening, &spec, &watch);
         if (opening->result == 0)
+                opening->result = open_dataset(opening, &spec, &watch);
+        opening_keep_remote(opening);
+        if (opening->result == 0 && !opening->remote) /* which would fetch its files */
                 opening_doubt(opening, doubt_ns(&opening->report));
         if (opening->result == 0 && ledger_open(entry->catalog->ledgers, opening->dataset, &opening->ledger) < 0) {
                 dataset_unref(TAKE_PTR(opening->dataset));
+                remote_free(TAKE_PTR(opening->remote));
                 opening->result = why_errno(&opening->why, -ENOMEM, "the ledger of damaged samples");
         }
         if (opening->result < 0)
@@ -185,11 +217,13 @@ struct catalog_dataset *opening_take(struct opening *opening) {
         if (!open) {
                 ledger_unref(opening->ledger);
                 dataset_unref(opening->dataset);
+                remote_free(opening->remote);
                 version_lock_free(opening->lock);
                 opening->result = why_errno(&opening->why, -ENOMEM, "opening");
                 return NULL;
         }
         open->lock = opening->lock;
+        open->remote = opening->remote;
         open->doubt = opening->doubt;
         if (opening->unprotected.text[0])
                 log_warning("dataset", "%s: version %s cannot be locked against removal while it is served: %s",
@@ -222,6 +256,8 @@ static void log_opened(const struct catalog_entry *entry, const struct dataset_r
                          HOW[report->how], report->reason.text[0] ? " because " : "", report->reason.text,
                          (double)report->duration_ns / 1e9, (unsigned long long)index->n_samples, index->n_classes,
                          index->digest);
+        if (entry->open->remote && cached_notice(entry->open->remote->cached)[0])
+                log_warning("dataset", "%s: %s", entry->name, cached_notice(entry->open->remote->cached));
         if (index->n_refused > 0)
                 log_warning("dataset", "%s: %u columns cannot be served, %s first: %s; dlctl datasets %s lists them",
                             entry->name, index->n_refused, index->refused[0].name, index->refused[0].reason,

@@ -39,6 +39,8 @@ struct catalog_dataset {
         struct ledger *ledger; /* of its damaged samples */
         struct outage *outage; /* whether it can be read */
 
+        struct remote *remote; /* it lies elsewhere (catalog_remote.h); NULL: its files are here */
+
         struct version_lock *lock;          /* of a staged version, against its removal; NULL: not staged */
         TAILQ_ENTRY(catalog_dataset) older; /* in catalog_staged.older; main thread */
         uint64_t kept_until_ns;             /* stays in that list until then, even if unused; main thread */
@@ -124,6 +126,7 @@ struct catalog {
         struct ledgers *ledgers;
         char *index_dir;
         struct budget *budget;   /* of memory_limit; NULL: memory is not counted */
+        struct cache *cache;     /* of what lies elsewhere; NULL: no URL is a path. Set before the first dataset */
         struct plugins *plugins; /* whose formats datasets may have; NULL: none. Set before the first dataset */
         bool is_ending;          /* starts no new work */
         struct errands *asker;   /* who asks for a path now; NULL: nobody. Set while a request is handled */

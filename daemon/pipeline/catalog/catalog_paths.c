@@ -9,6 +9,7 @@
 #include "daemon/base/log.h"
 #include "daemon/pipeline/catalog/catalog_private.h"
 #include "proto/base/clock.h"
+#include "proto/base/path_url.h"
 #include "proto/base/text.h"
 
 #define ENTRIES_MAX     256u
@@ -76,7 +77,7 @@ int catalog_path_name(const char *path, const char *options, char ret_name[DLP_D
         size_t n = 0;
         int r;
 
-        if (path[0] != '/')
+        if (path[0] != '/' && !path_is_url(path))
                 return why_set(why, -EINVAL, "dataset: \"%s\" is not an absolute path", path);
         if (!text_is_name(path))
                 return why_set(why, -EINVAL,

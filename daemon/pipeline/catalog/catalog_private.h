@@ -3,10 +3,12 @@
  *   catalog.c         the list; opening in the background      catalog_staged.c    datasets with an origin
  *   catalog_check.c   has a folder changed?                    catalog_versions.c  versions of them
  *   catalog_joined.c  several as one                           catalog_paths.c     named by their paths
- *   catalog_doubts.c  files that cannot be decoded             catalog_progress.c  how far an opening is */
+ *   catalog_doubts.c  files that cannot be decoded             catalog_progress.c  how far an opening is
+ *   catalog_remote.c  datasets that lie elsewhere */
 #pragma once
 
 #include "daemon/pipeline/catalog/catalog.h"
+#include "daemon/pipeline/catalog/catalog_remote.h"
 
 /* What a background thread works on: a copy, because the entry may change in the meantime. */
 struct opening {
@@ -18,6 +20,7 @@ struct opening {
         char version[PLACE_VERSION_SIZE]; /* the version at that place; "": it is not staged */
         struct dataset *dataset;
         struct ledger *ledger;
+        struct remote *remote; /* of a dataset whose path is a URL; else NULL */
         struct version_lock *lock;
         struct why unprotected; /* why the version has no lock; "" otherwise */
         struct dataset_report report;

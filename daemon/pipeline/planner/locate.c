@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "daemon/pipeline/catalog/catalog_remote.h"
+#include "proto/base/clock.h"
 #include "proto/base/shown/amounts.h"
 
 _Static_assert(TASK_BUFFER_BYTES % READER_ALIGN == 0 && LARGE_BUFFER_ALIGN % READER_ALIGN == 0,
@@ -289,6 +291,39 @@ static int locate_bytes(struct planner *planner, struct task *task) {
         return span.first.shard ? locate_part(planner, task, &span) : locate_file(planner, task, &span);
 }
 
+/* Where the candidate lies, if that is elsewhere. */
+static struct remote *remote_of(const struct task *task) {
+        uint64_t sample = task->sample.candidate;
+
+        return catalog_dataset_with(task->batch->feed->dataset, &sample)->remote;
+}
+
+enum sample_state locate_fetch(struct planner *planner, struct task *task) {
+        struct read_request *request = &task->request;
+        struct remote *remote = remote_of(task);
+        int r;
+
+        task->want = (struct cache_want){ .offset = request->offset,
+                                          .n_bytes = request->length,
+                                          .done = planner->options.fetched,
+                                          .userdata = task };
+        if (request->length == READER_LENGTH_UNKNOWN)
+                task->want.n_bytes = TASK_BUFFER_BYTES;
+        task->held = remote->cached;
+        task->asked_ns = clock_now_ns();
+        atomic_store_explicit(&task->reading_ns, task->asked_ns, memory_order_relaxed);
+        r = cached_want(remote->cached, &task->want, remote->folder, request->path);
+        if (r == 0)
+                return SAMPLE_ELSEWHERE;
+        if (r > 0)
+                return SAMPLE_READ;
+        task->held = NULL;
+        request->result = r; /* a worker applies the job's policy to it */
+        request->n_bytes = 0;
+        request->why = task->want.why;
+        return SAMPLE_OPEN;
+}
+
 enum sample_state locate_sample(struct planner *planner, struct task *task) {
         int r;
 
@@ -301,8 +336,10 @@ enum sample_state locate_sample(struct planner *planner, struct task *task) {
         }
         if (r == LOCATE_KNOWN)
                 task_read_nothing(task);
+        if (r == LOCATE_KNOWN)
+                return SAMPLE_OPEN;
         if (r >= 0)
-                return r == LOCATE_KNOWN ? SAMPLE_OPEN : SAMPLE_READ;
+                return remote_of(task) ? SAMPLE_FETCH : SAMPLE_READ;
         task->request.result = r; /* a worker applies the job's policy to it */
         task->request.n_bytes = 0;
         return SAMPLE_OPEN;

@@ -7,6 +7,9 @@
  * feed. An error is passed to the worker like that of a read. Planner only. */
 enum sample_state locate_sample(struct planner *planner, struct task *task);
 
+/* Asks for what the read under way needs, where the dataset lies elsewhere, and waits for it. Planner only. */
+enum sample_state locate_fetch(struct planner *planner, struct task *task);
+
 /* It is made again from its bytes. Planner only. */
 enum sample_state locate_again(struct planner *planner, struct task *task);
 

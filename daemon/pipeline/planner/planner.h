@@ -26,7 +26,8 @@ struct planner_options {
         uint32_t n_tasks;
         uint32_t n_depth; /* samples under way normally, <= n_tasks: the others are used when jobs compete or reads hang
                            */
-        void (*freed)(void *userdata);                     /* a removed feed and its memory are freed; planner thread */
+        void (*fetched)(struct cache_want *want); /* what a task's read needs is here, or cannot be had; any thread */
+        void (*freed)(void *userdata);            /* a removed feed and its memory are freed; planner thread */
         void (*broken)(void *userdata, struct feed *feed); /* its client wrote an impossible value; planner thread */
         void (*desk_filled)(void *userdata,
                             struct feed *feed); /* samples are to be dealt there, and processes wait; any worker */

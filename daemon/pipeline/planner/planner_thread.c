@@ -12,6 +12,7 @@
 #include "daemon/pipeline/failure/park.h"
 #include "daemon/pipeline/feed_make.h"
 #include "daemon/pipeline/memory/page_cache.h"
+#include "daemon/pipeline/planner/lookahead.h"
 #include "daemon/pipeline/planner/schedule.h"
 #include "daemon/pipeline/planner/waits.h"
 #include "daemon/pipeline/replay/replay.h"
@@ -48,7 +49,7 @@ static void feed_choose_cache(struct planner *planner, struct feed *feed) {
         const struct source *index = dataset_source(feed->dataset->dataset);
         struct why why;
 
-        if (index->n_shards == 0)
+        if (index->n_shards == 0 || feed->dataset->remote) /* what was fetched a moment ago is in the page cache */
                 return;
         feed->past_cache = page_cache_is_bypassed(planner->options.settings->page_cache, index->total_bytes,
                                                   memory_available(), &why);
@@ -253,7 +254,7 @@ static void *planner_main(void *userdata) {
                 planner_go_on_waiting(planner);
                 replay_look(&planner->feeds, &planner->n_replays);
                 schedule_plan(planner);
-                if (planner_arm(planner))
+                if (lookahead_go_on(planner) || planner_arm(planner))
                         continue;
 
                 if (trace_is_on())

@@ -13,6 +13,7 @@
 #include "daemon/data/files/cuts.h"
 #include "daemon/data/format_tell.h"
 #include "daemon/data/formats/listing/parts.h"
+#include "daemon/data/index/indexing.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text.h"
 
@@ -145,9 +146,9 @@ int listing_is_it(int root_fd, const struct files *files, const struct shards_ki
         if (r <= 0)
                 return r;
         fd = beneath_open(root_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-        n = fd < 0 ? -1 : read(fd, bytes, sizeof(bytes));
+        n = fd < 0 ? -errno : indexing_read_head(fd, bytes, sizeof(bytes));
         if (n < 0)
-                r = format_cannot_tell(-errno);
+                r = format_cannot_tell((int)n);
         closep(&fd);
         return n < 0 ? r : n > 0 && begins_well(bytes, (size_t)n);
 }

@@ -73,7 +73,7 @@ static int map_bin(struct token_file *file, int fd, struct why *why) {
         void *map;
         int r;
 
-        if (disk_may_hang(fd) || file->bin_bytes == 0)
+        if (disk_may_hang(fd) || indexing_origin() || file->bin_bytes == 0)
                 return 0;
         file->last_page = (file->bin_bytes - 1) / page * page;
         file->tail_at = file->last_page > TOKEN_MAX ? file->last_page - TOKEN_MAX : 0;

@@ -8,11 +8,11 @@
 #include <string.h>
 
 #include "daemon/base/machine/beneath.h"
-#include "daemon/base/machine/disk.h"
 #include "daemon/data/files/shards.h"
 #include "daemon/data/format_tell.h"
 #include "daemon/data/formats/parquet/parquet_reading.h"
 #include "daemon/data/formats/parquet/parquet_schema.h"
+#include "daemon/data/index/indexing.h"
 #include "proto/base/cleanup.h"
 
 static bool is_parquet(const char *name) {
@@ -60,7 +60,7 @@ static int parquet_is_it(int root_fd, const struct files *files) {
         if (r <= 0)
                 return r;
         fd = beneath_open(root_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-        r = fd < 0 ? -errno : disk_read_at(fd, magic, sizeof(magic), 0);
+        r = fd < 0 ? -errno : indexing_read_at(fd, magic, sizeof(magic), 0);
         if (r < 0)
                 return format_cannot_tell(r);
         return memcmp(magic, "PAR", 3) == 0 && (magic[3] == '1' || magic[3] == 'E');

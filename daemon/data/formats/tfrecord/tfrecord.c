@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include "daemon/base/little_endian.h"
-#include "daemon/base/machine/disk.h"
 #include "daemon/data/files/seen.h"
 #include "daemon/data/files/shards.h"
 #include "daemon/data/format_options.h"
@@ -22,6 +21,7 @@
 #include "daemon/data/formats/table_columns.h"
 #include "daemon/data/formats/tfrecord/crc32c.h"
 #include "daemon/data/formats/tfrecord/tfrecord_survey.h"
+#include "daemon/data/index/indexing.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text.h"
 
@@ -316,7 +316,7 @@ static int give_all(struct giving *giving) {
 /* A length with its checksum: four bytes that are right by chance once in four billion files. */
 static int begins_with_record(int fd) {
         uint8_t bytes[12];
-        int r = disk_read_at(fd, bytes, sizeof(bytes), 0);
+        int r = indexing_read_at(fd, bytes, sizeof(bytes), 0);
 
         return r < 0 ? format_cannot_tell(r) : crc32c_masked(crc32c(bytes, 8)) == le32(bytes + 8);
 }

@@ -13,6 +13,7 @@
 #include "daemon/data/format_tell.h"
 #include "daemon/data/formats/items/index_json.h"
 #include "daemon/data/index/index_layout.h"
+#include "daemon/data/index/indexing.h"
 #include "proto/base/cleanup.h"
 
 #define HEAD_BYTES 4096u
@@ -31,9 +32,9 @@ int shard_list_is_it(int root_fd, const struct files *files) {
         if (!dot || strcmp(dot, ".json") != 0)
                 return 0;
         fd = beneath_open(root_fd, files->names[0], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-        n = fd < 0 ? -1 : pread(fd, head, sizeof(head), 0);
+        n = fd < 0 ? -errno : indexing_read_head(fd, head, sizeof(head));
         if (n < 0)
-                return format_cannot_tell(-errno);
+                return format_cannot_tell((int)n);
         return n > 0 &&
                (memmem(head, (size_t)n, "\"wids_version\"", 14) || memmem(head, (size_t)n, "\"shardlist\"", 11));
 }

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "daemon/base/little_endian.h"
-#include "daemon/base/machine/disk.h"
 #include "daemon/data/files/listed.h"
 #include "daemon/data/formats/differing/columns_map.h"
+#include "daemon/data/index/indexing.h"
 
 #define VIEW_BYTES    16u
 #define VIEW_INLINE   12u   /* bytes that a view holds itself */
@@ -522,7 +522,7 @@ int arrow_bools(const struct arrow_rows *rows, uint32_t idx_field, const struct 
 
 int arrow_cell_read(const struct arrow_cell *cell, int fd, void *into) {
         if (!cell->plain)
-                return disk_read_at(fd, into, cell->n_bytes, cell->offset);
+                return indexing_read_at(fd, into, cell->n_bytes, cell->offset);
         if (cell->n_bytes > 0)
                 memcpy(into, cell->plain, cell->n_bytes);
         return 0;

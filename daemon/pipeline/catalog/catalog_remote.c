@@ -1,0 +1,74 @@
+#include "daemon/pipeline/catalog/catalog_remote.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static int on_read(void *userdata, int fd, void *into, size_t n_bytes, uint64_t offset, const atomic_bool *cancel) {
+        struct remote *remote = userdata;
+        struct why why;
+        int r = cached_read(remote->cached, fd, into, n_bytes, offset, cancel, &why);
+
+        if (r >= 0 || r == -ENODATA || r == -ECANCELED)
+                return r;
+        pthread_mutex_lock(&remote->lock);
+        if (!remote->why.text[0])
+                remote->why = why;
+        pthread_mutex_unlock(&remote->lock);
+        return r;
+}
+
+static bool on_mark(void *userdata, int fd, uint64_t *ret_mark) {
+        struct remote *remote = userdata;
+
+        return cached_mark(remote->cached, fd, ret_mark);
+}
+
+static int on_look(void *userdata, struct why *why) {
+        struct remote *remote = userdata;
+
+        return cached_look(remote->cached, why);
+}
+
+int remote_open(struct cache *cache, const struct cached_terms *terms, const struct index_watch *watch,
+                struct remote **ret_remote, struct why *why) {
+        struct cached_terms watched = *terms;
+        struct remote *remote = calloc(1, sizeof(*remote));
+        int r;
+
+        if (!remote)
+                return why_errno(why, -ENOMEM, "%s", terms->url);
+        pthread_mutex_init(&remote->lock, NULL);
+        if (watch) {
+                watched.cancel = watch->cancel;
+                watched.progress = watch->progress;
+                watched.userdata = watch->userdata;
+        }
+        r = cached_open(cache, &watched, &remote->cached, why);
+        if (r < 0) {
+                remote_free(remote);
+                return r;
+        }
+        remote->origin = (struct indexing_origin){ .read = on_read,
+                                                   .mark = on_mark,
+                                                   .look = on_look,
+                                                   .digest = cached_digest(remote->cached),
+                                                   .userdata = remote };
+        *ret_remote = remote;
+        return 0;
+}
+
+void remote_free(struct remote *remote) {
+        if (!remote)
+                return;
+        cached_unref(remote->cached);
+        pthread_mutex_destroy(&remote->lock);
+        free(remote);
+}
+
+void remote_explain(struct remote *remote, struct why *why) {
+        pthread_mutex_lock(&remote->lock);
+        if (remote->why.text[0])
+                *why = remote->why;
+        remote->why.text[0] = '\0';
+        pthread_mutex_unlock(&remote->lock);
+}

@@ -1,0 +1,24 @@
+/* pipeline/catalog/catalog_remote.h: a dataset that lies elsewhere, in the cache of this node (store/cache/cache.h). */
+#pragma once
+
+#include "daemon/data/dataset.h"
+#include "daemon/store/cache/cache.h"
+
+/* One dataset's use of an origin. */
+struct remote {
+        struct cached *cached;
+        struct indexing_origin origin; /* what its dataset_spec has */
+        const char *folder;            /* of the dataset, once it is open: what a sample's path begins in */
+        pthread_mutex_t lock;          /* a leaf; guards why */
+        struct why why;                /* of the first read that failed since it was last taken; "" : none */
+};
+
+/* Asks the origin what it has. `watch` may be NULL. Blocks. As cached_open(). */
+int remote_open(struct cache *cache, const struct cached_terms *terms, const struct index_watch *watch,
+                struct remote **ret_remote, struct why *why);
+
+/* Its dataset is closed. Takes NULL. */
+void remote_free(struct remote *remote);
+
+/* Why reads have failed: replaces what `why` says, which knows the error alone. */
+void remote_explain(struct remote *remote, struct why *why);

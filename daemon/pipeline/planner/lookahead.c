@@ -1,0 +1,156 @@
+#include "daemon/pipeline/planner/lookahead.h"
+
+#include <errno.h>
+#include <limits.h>
+
+#include "daemon/pipeline/catalog/catalog_remote.h"
+#include "proto/base/clock.h"
+
+#define HORIZON_NS   30000000000ull /* as long as an origin may be silent and nobody waits */
+#define SAMPLES_MAX  32768u         /* ahead of planning: half a minute at a thousand a second */
+#define TURN_SAMPLES 256u           /* looked at for a feed in a turn of the planner's: less than a millisecond */
+#define PIECES_MAX   16u            /* of a gathered field */
+
+/* Where a look has come to, and the order and plan there. */
+struct ahead_place {
+        struct feed *feed;
+        struct dlp_epoch_plan plan;
+        struct order_table *order;
+        struct dlp_plan_batch batch;
+};
+
+static uint64_t batch_ns(const struct planner *planner, const struct feed *feed) {
+        return feed->ring->consume_ns > planner->making_ns ? feed->ring->consume_ns : planner->making_ns;
+}
+
+/* From the batch that is planned next: in batches. Across an epoch's end, what is left of it counts. */
+static uint64_t batches_ahead(const struct feed *feed) {
+        if (feed->ahead.epoch == feed->epoch)
+                return feed->ahead.step - feed->step;
+        return feed->plan.n_batches - feed->step + feed->ahead.step;
+}
+
+static bool is_behind(const struct feed *feed) {
+        return feed->ahead.epoch < feed->epoch || (feed->ahead.epoch == feed->epoch && feed->ahead.step < feed->step);
+}
+
+static bool may_enter(const struct feed *feed, uint64_t epoch) {
+        return epoch < feed->end_epoch && feed->length != DLP_UNKNOWN;
+}
+
+/* Returns false if nothing is known of it yet. */
+static bool lookahead_place(struct feed *feed, struct ahead_place *ret_place) {
+        struct feed_ahead *ahead = &feed->ahead;
+
+        if (is_behind(feed))
+                *ahead = (struct feed_ahead){ .epoch = feed->epoch, .step = feed->step };
+        if (ahead->epoch == feed->epoch && feed->plan.n_batches != DLP_UNKNOWN &&
+            dlp_epoch_plan_is_over(&feed->plan, ahead->step) && may_enter(feed, feed->epoch + 1))
+                *ahead = (struct feed_ahead){ .epoch = feed->epoch + 1 };
+        *ret_place = (struct ahead_place){ .feed = feed, .plan = feed->plan, .order = feed->order };
+        if (ahead->epoch != feed->epoch) {
+                ret_place->plan = dlp_epoch_plan_make(&feed->plan.terms, feed->rank, 0);
+                ret_place->order = feed->next_order;
+        }
+        if (!ret_place->order || ret_place->plan.n_batches == DLP_UNKNOWN ||
+            dlp_epoch_plan_is_over(&ret_place->plan, ahead->step))
+                return false;
+        ret_place->batch = dlp_epoch_plan_batch(&ret_place->plan, ahead->step);
+        return true;
+}
+
+/* ---- a sample ---------------------------------------------------------------------------------------------------- */
+
+static uint64_t lookahead_ask(const struct remote *remote, const struct extent *extent, uint64_t due_ns) {
+        char path[SOURCE_NAME_SIZE];
+
+        if (extent->flags & (EXTENT_ABSENT | EXTENT_NOT_REGULAR))
+                return 0;
+        if (!extent->shard)
+                extent_path(extent, path);
+        return cached_ahead(remote->cached, remote->folder, extent->shard ? extent->shard : path, extent->offset,
+                            extent->length, due_ns);
+}
+
+static void ask_for_pieces(const struct remote *remote, const struct source *source, uint64_t sample, uint32_t field,
+                           struct extent *extent, uint64_t due_ns) {
+        struct source_piece piece = { 0 };
+
+        for (uint32_t i = 0; i < PIECES_MAX && source_next_piece(source, sample, field, &piece); i++) {
+                extent->offset = piece.offset;
+                extent->length = piece.n_bytes;
+                lookahead_ask(remote, extent, due_ns);
+        }
+}
+
+static void ask_for_sample(struct feed *feed, uint64_t sample, uint64_t due_ns) {
+        const struct source *source = dataset_source(feed->dataset->dataset);
+        const struct program *program = programs_with(feed->programs, sample);
+        uint64_t of_part = sample;
+        const struct remote *remote = catalog_dataset_with(feed->dataset, &of_part)->remote;
+
+        for (uint32_t i = 0; remote && i < program_n_fields(program); i++) {
+                const struct codec *codec = program_codec(program, i);
+                struct extent extent;
+
+                if (!codec_is_stored(codec))
+                        continue;
+                source_locate(source, sample, codec_field(codec), &extent);
+                if (codec_is_gathered(codec))
+                        ask_for_pieces(remote, source, sample, codec_field(codec), &extent, due_ns);
+                else
+                        lookahead_ask(remote, &extent, due_ns);
+        }
+}
+
+/* ---- a feed ------------------------------------------------------------------------------------------------------ */
+
+static bool is_far_enough(const struct planner *planner, const struct feed *feed) {
+        uint64_t n_batches = batches_ahead(feed);
+
+        return n_batches * feed->batch_samples >= SAMPLES_MAX ||
+               n_batches > feed->ring->n_slots + HORIZON_NS / batch_ns(planner, feed);
+}
+
+static bool look_on(struct planner *planner, struct feed *feed) {
+        struct ahead_place place;
+        uint64_t index;
+
+        for (uint32_t i = 0; i < TURN_SAMPLES; i++) {
+                uint64_t due_ns;
+
+                if (!lookahead_place(feed, &place) || is_far_enough(planner, feed))
+                        return false;
+                if (feed->ahead.idx_sample >= place.batch.n_samples) {
+                        feed->ahead = (struct feed_ahead){ .epoch = feed->ahead.epoch, .step = feed->ahead.step + 1 };
+                        continue;
+                }
+                due_ns = batches_ahead(feed) * batch_ns(planner, feed);
+                if (order_table_at(place.order,
+                                   dlp_epoch_plan_position(&place.plan, place.batch.first + feed->ahead.idx_sample),
+                                   &index) != 0)
+                        return false;
+                ask_for_sample(feed, index, due_ns);
+                feed->ahead.idx_sample++;
+        }
+        return true;
+}
+
+/* Does anything of it lie elsewhere, and is there not enough on its way? */
+static bool has_use(const struct catalog_dataset *dataset) {
+        bool has = dataset->remote && cached_has_use_ahead(dataset->remote->cached);
+
+        for (uint32_t k = 0; k < dataset->n_parts; k++)
+                has = has || has_use(dataset->parts[k]);
+        return has;
+}
+
+bool lookahead_go_on(struct planner *planner) {
+        struct feed *feed;
+        bool has_more = false;
+
+        TAILQ_FOREACH(feed, &planner->feeds, entry)
+                if (!feed->is_ended && !feed->job->terms.is_made && has_use(feed->dataset))
+                        has_more |= look_on(planner, feed);
+        return has_more;
+}

@@ -1,0 +1,150 @@
+#include "daemon/store/cache/cache.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/store/cache/cache_private.h"
+#include "proto/base/cleanup.h"
+
+int cache_new(const struct cache_options *options, struct cache **ret_cache) {
+        struct cache *cache = calloc(1, sizeof(*cache));
+
+        if (!cache)
+                return -ENOMEM;
+        cache->dir = strdup(options->dir);
+        if (!cache->dir) {
+                free(cache);
+                return -ENOMEM;
+        }
+        cache->options = *options;
+        cache->lock_fd = -1;
+        pthread_mutex_init(&cache->opening, NULL);
+        pthread_mutex_init(&cache->lock, NULL);
+        pthread_cond_init(&cache->changed, NULL);
+        TAILQ_INIT(&cache->urgent);
+        TAILQ_INIT(&cache->queued);
+        TAILQ_INIT(&cache->landed);
+        *ret_cache = cache;
+        return 0;
+}
+
+void cache_free(struct cache *cache) {
+        struct cached *cached;
+
+        if (!cache)
+                return;
+        while ((cached = LIST_FIRST(&cache->origins)))
+                cached_close(cached);
+        keeper_stop(cache);
+        if (cache->lock_fd >= 0)
+                close(cache->lock_fd);
+        pthread_cond_destroy(&cache->changed);
+        pthread_mutex_destroy(&cache->lock);
+        pthread_mutex_destroy(&cache->opening);
+        free(cache->dir);
+        free(cache);
+}
+
+/* Makes the folder and those above it. */
+static int make_folders(const char *path) {
+        _cleanup_(freep) char *copy = strdup(path);
+
+        if (!copy)
+                return -ENOMEM;
+        for (char *end = strchr(copy + 1, '/'); end; end = strchr(end + 1, '/')) {
+                *end = '\0';
+                if (mkdir(copy, 0700) < 0 && errno != EEXIST && errno != EROFS && errno != EACCES)
+                        return -errno;
+                *end = '/';
+        }
+        return mkdir(copy, 0700) < 0 && errno != EEXIST ? -errno : 0;
+}
+
+static int cache_take_folder(struct cache *cache, struct why *why) {
+        char path[PATH_MAX];
+        int r = make_folders(cache->dir);
+        _cleanup_(closep) int fd = -1;
+
+        if (r < 0)
+                return why_errno(why, r, "cache_dir: %s", cache->dir);
+        snprintf(path, sizeof(path), "%s/.lock", cache->dir);
+        fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (fd < 0)
+                return why_errno(why, -errno, "cache_dir: %s", path);
+        if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+                return why_set(why, -EBUSY,
+                               "cache_dir: another daemon uses %s; give this one a folder of its own, as in "
+                               "DATALOADERD_PRIVATE=\"cache_dir=/scratch/mine\"",
+                               cache->dir);
+        r = room_measure(cache, why);
+        if (r == 0)
+                r = keeper_start(cache, why);
+        if (r == 0)
+                cache->lock_fd = take_fd(&fd);
+        return r;
+}
+
+int cache_begin(struct cache *cache, struct why *why) {
+        int r = 0;
+
+        pthread_mutex_lock(&cache->opening);
+        if (cache->lock_fd < 0)
+                r = cache_take_folder(cache, why);
+        pthread_mutex_unlock(&cache->opening);
+        return r;
+}
+
+/* What waits in the queues has no memory yet and no request: it is answered here. */
+static void cancel_queue(struct flights *queue, struct cache_wants *done) {
+        const struct why why = { "canceled" };
+        struct flight *flight;
+
+        while ((flight = TAILQ_FIRST(queue))) {
+                flight_unqueue(flight);
+                flight_answer(flight, -ECANCELED, &why, done);
+                flight_end(flight);
+        }
+}
+
+void cache_cancel(struct cache *cache) {
+        struct cache_wants done = STAILQ_HEAD_INITIALIZER(done);
+        struct cached *cached;
+        struct cache_want *want;
+
+        pthread_mutex_lock(&cache->lock);
+        cache->is_cancelled = true;
+        cancel_queue(&cache->urgent, &done);
+        cancel_queue(&cache->queued, &done);
+        pthread_mutex_unlock(&cache->lock);
+        while ((want = STAILQ_FIRST(&done))) {
+                STAILQ_REMOVE_HEAD(&done, entry);
+                want->done(want); /* its pins are nobody's any more */
+        }
+        pthread_mutex_lock(&cache->opening);
+        LIST_FOREACH(cached, &cache->origins, entry)
+                fetcher_stop(TAKE_PTR(cached->fetcher)); /* what was on its way comes to the keeper as canceled */
+        pthread_mutex_unlock(&cache->opening);
+}
+
+void cache_counts(struct cache *cache, struct cache_counts *ret_counts) {
+        struct fetcher_counts fetched;
+        struct cached *cached;
+
+        pthread_mutex_lock(&cache->lock);
+        *ret_counts = cache->counts;
+        ret_counts->n_bytes = cache->n_bytes;
+        ret_counts->limit = cache->limit;
+        LIST_FOREACH(cached, &cache->origins, entry) {
+                if (!cached->fetcher)
+                        continue;
+                fetcher_counts(cached->fetcher, &fetched);
+                ret_counts->n_retries += fetched.n_retries;
+        }
+        pthread_mutex_unlock(&cache->lock);
+}

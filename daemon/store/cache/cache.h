@@ -1,0 +1,138 @@
+/* store/cache/cache.h: datasets that lie elsewhere (a bucket, a hub, a web server), as folders of this node.
+ *
+ * An origin that is opened becomes a folder with all of its files, in their full length and at first without a byte:
+ * they are sparse. Whoever wants to read a part asks for it first (cached_want(), cached_need()), and it is fetched
+ * into the file's place, unless it is there. So formats and readers need not know where a dataset lies, and what was
+ * streamed once is read as any local file is.
+ *
+ * Files are fetched in chunks of CACHE_CHUNK_BYTES; a smaller file is one chunk. A piece of a chunk that is needed
+ * before its chunk can be here is fetched by itself. What is there is noted in a journal with a digest of each chunk
+ * (store/cache/cache_journal.h), which a daemon that starts later reads.
+ *
+ * The cache holds at most `limit` bytes. What is there stays: for one job, no other choice has more hits. When it is
+ * full, what comes passes through: it is removed once it was read and is not needed within anybody's horizon. Origins
+ * that nobody has used for a while make room first. Nothing but what this cache has fetched is ever removed.
+ *
+ * One daemon uses a folder at a time. Any thread may call everything here; done() is called on threads of the cache,
+ * should hand over and return, and may ask for more. */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/base/budget.h"
+#include "daemon/base/threads/queue.h"
+#include "proto/base/why.h"
+
+#define CACHE_CHUNK_BYTES (8u << 20)
+
+struct cache;
+struct cached;
+
+struct cache_options {
+        const char *dir;       /* the folder; made when the first origin is opened, with those above it */
+        uint64_t limit;        /* bytes; 0: four fifths of what is free or the cache's already */
+        struct budget *budget; /* of what is under way; outlives the cache. NULL: not counted */
+        bool is_private;       /* the credentials and settings of the environment and the home are ours */
+};
+
+/* Touches nothing yet. -ENOMEM. */
+int cache_new(const struct cache_options *options, struct cache **ret_cache);
+
+/* Ends all fetches: wants are done with -ECANCELED, and so are new ones. */
+void cache_cancel(struct cache *cache);
+
+/* All origins must have been closed. NULL is fine. */
+void cache_free(struct cache *cache);
+
+/* ---- an origin ------------------------------------------------------------------------------------------------ */
+
+/* How to speak to it: as in struct http_options. NULL: as there. */
+struct cached_terms {
+        const char *url;
+        const char *kind; /* as in struct origin_options */
+        const char *endpoint, *region, *addressing, *credentials, *ca_file;
+        uint32_t n_connections;                             /* 0: 64 */
+        const atomic_bool *cancel;                          /* may be NULL */
+        void (*progress)(void *userdata, uint64_t n_files); /* of the listing; may be NULL */
+        void *userdata;
+};
+
+/* Lists the origin, or takes the one that is open with these terms, and makes its folder. If it does not answer, the
+ * listing of an earlier time serves. Blocks as long as listing takes, which is a request a thousand files. Returns 0;
+ * an errno with `why`: of the origin (fetch/origin/origin.h), -EBUSY: another daemon has the folder. */
+int cached_open(struct cache *cache, const struct cached_terms *terms, struct cached **ret_cached, struct why *why);
+
+void cached_unref(struct cached *cached); /* NULL is fine */
+
+/* Where the files are: a folder, or the one file of an origin that is one. */
+const char *cached_path(const struct cached *cached);
+
+/* Of the paths, sizes and ETags of all files: while it stays the same, so do all bytes. 64 hexadecimal digits. */
+const char *cached_digest(const struct cached *cached);
+
+/* What was noticed when it was opened and should be logged; "": nothing. */
+const char *cached_notice(const struct cached *cached);
+
+/* ---- bytes ---------------------------------------------------------------------------------------------------- */
+
+/* A part of a file that somebody is to read. The caller's, and not touched from cached_want() until done(). */
+struct cache_want {
+        uint64_t offset, n_bytes; /* a part beyond the file's end is left to whoever reads it */
+        void (*done)(struct cache_want *want);
+        void *userdata;
+
+        int result;     /* set when done() is called: 0, or an errno as of a fetch */
+        struct why why; /* after an error: names file and origin */
+
+        /* The cache's. */
+        uint64_t idx_file;
+        uint32_t n_missing;
+        STAILQ_ENTRY(cache_want) entry;
+};
+
+/* Asks for it, at once. `path`: of the file, below `folder`, which is a path that begins with cached_path(). Returns 1
+ * if it is all there, and done() is not called; 0: done() follows, and result 0 says that it is there. In both cases it
+ * stays there until cached_release(). -ENOENT with `why`: there is no such file. */
+int cached_want(struct cached *cached, struct cache_want *want, const char *folder, const char *path);
+
+/* It was read; a want that has failed needs no release. */
+void cached_release(struct cached *cached, struct cache_want *want);
+
+/* It will be wanted in about `due_ns` from now. Never blocks. Returns the bytes that have to be fetched for it, 0 if
+ * they are there or on their way, or if there is no such file. */
+uint64_t cached_ahead(struct cached *cached, const char *folder, const char *path, uint64_t offset, uint64_t n_bytes,
+                      uint64_t due_ns);
+
+/* Nobody waits for it any more; done() is not called from now on, unless it was begun: returns false then. */
+bool cached_forget(struct cached *cached, struct cache_want *want);
+
+/* Would more of it be begun soon? False: so much is queued that it would only wait. */
+bool cached_has_use_ahead(const struct cached *cached);
+
+/* As disk_read_at() of an open file, for whoever makes an index: fetches what is not there, and waits. A file that is
+ * none of the origin's is just read. -ECANCELED once *cancel is true (may be NULL); an errno of the fetch with `why`.
+ */
+int cached_read(struct cached *cached, int fd, void *into, size_t n_bytes, uint64_t offset, const atomic_bool *cancel,
+                struct why *why);
+
+/* A number of the content of an open file, without reading it: of its ETag or SHA-256, and size. False: it is none of
+ * the origin's files. */
+bool cached_mark(struct cached *cached, int fd, uint64_t *ret_mark);
+
+/* Does the origin answer? Fetches a few bytes of its first file. Blocks. Returns 0 or an errno with `why`. */
+int cached_look(struct cached *cached, struct why *why);
+
+/* ---- numbers -------------------------------------------------------------------------------------------------- */
+
+struct cache_counts {
+        uint64_t n_bytes, limit;      /* held now, and at most */
+        uint64_t n_hits, n_misses;    /* wants that were there, or were not */
+        uint64_t n_fetched, n_pieces; /* bytes, and pieces among the requests, since the start */
+        uint64_t n_requests, n_retries;
+        uint64_t n_evicted; /* bytes */
+};
+
+void cache_counts(struct cache *cache, struct cache_counts *ret_counts);

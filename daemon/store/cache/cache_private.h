@@ -1,0 +1,194 @@
+/* store/cache/cache_private.h: what the parts of the cache share.
+ *
+ * A chunk that is on its way, or wanted, or pinned, has nothing of its own but two bytes in arrays of its origin; what
+ * is on its way is a flight. */
+#pragma once
+
+#include <limits.h>
+#include <pthread.h>
+
+#include "daemon/fetch/fetch.h"
+#include "daemon/fetch/fetch_http.h"
+#include "daemon/store/cache/cache.h"
+#include "daemon/store/cache/cache_journal.h"
+#include "daemon/store/plan/plan.h"
+
+#define FLIGHT_BUCKETS   4096u
+#define CACHE_FOLDER_MAX 3200u /* bytes with NUL of the path of an origin's folder; cache_dir has 3072 at most */
+
+enum chunk_state {
+        CHUNK_ABSENT,
+        CHUNK_THERE,
+        CHUNK_PASSING,  /* there, until it is not needed any more: it came when the cache was full */
+        CHUNK_DOUBTFUL, /* noted before the machine was started: its digest decides */
+};
+
+/* A chunk, or a piece of one, that is fetched. A piece that has landed stays until its chunk is here, or nobody has it
+ * pinned any more. */
+enum flight_phase {
+        FLIGHT_QUEUED,
+        FLIGHT_FLYING,
+        FLIGHT_LANDED,
+};
+
+struct flight_waiter {
+        STAILQ_ENTRY(flight_waiter) entry;
+        struct cache_want *want;
+};
+
+struct flight {
+        struct fetch_job job;
+        struct fetch_piece piece; /* of `job` */
+        struct cached *cached;
+        uint64_t chunk;
+        bool is_chunk;   /* all of it */
+        bool is_passing; /* there was no room for it to stay */
+        bool is_urgent;
+        enum flight_phase phase;
+        uint64_t n_charged; /* of the budget */
+        STAILQ_HEAD(, flight_waiter) waiters;
+        TAILQ_ENTRY(flight) entry; /* of a queue of the cache */
+        LIST_ENTRY(flight) in_bucket;
+};
+
+TAILQ_HEAD(flights, flight);
+
+struct cached {
+        struct cache *cache;
+        uint32_t refs;                 /* cache->lock */
+        LIST_ENTRY(cached) entry;      /* cache->lock */
+        char *key;                     /* of its terms */
+        char folder[CACHE_FOLDER_MAX]; /* of the origin in the cache's folder */
+        char path[PATH_MAX];           /* cached_path() */
+        char *texts[6];                /* of the terms; `http` points into them */
+        char notice[DLP_TEXT_MAX];
+        int files_fd; /* the folder with its files */
+        struct http *http;
+        struct fetcher *fetcher;
+        struct plan *plan;
+        uint64_t *first; /* chunk of each file, and after the last one the number of all */
+        uint64_t n_chunks;
+        uint8_t *states;   /* enum chunk_state; cache->lock */
+        uint16_t *pins;    /* cache->lock */
+        uint32_t *due_s;   /* until when each is needed by what is known, in seconds of the clock; cache->lock */
+        uint64_t *digests; /* of doubtful ones; NULL: there are none */
+        struct cache_journal journal; /* the keeper's, once it is open */
+        uint64_t n_bytes;             /* there; cache->lock */
+        uint64_t used_ns;             /* when it was wanted last; cache->lock */
+        uint64_t next_victim;         /* the chunk that is looked at next for room; cache->lock */
+        struct {
+                uint64_t idx_file, end;
+        } last_need; /* cached_need(): where a reader that goes on would go on; cache->lock */
+};
+
+struct cache {
+        struct cache_options options;
+        char *dir;
+        uint64_t limit;
+        int lock_fd;             /* -1: the folder is not ours yet */
+        pthread_mutex_t opening; /* one origin is opened at a time */
+
+        pthread_mutex_t lock;   /* of all that follows, and of what says so above */
+        pthread_cond_t changed; /* something has landed, or the cache ends */
+        pthread_t keeper;       /* writes what has landed; has all files and journals */
+        bool has_keeper;
+        bool has_no_closed; /* there is no folder whose origin is not open */
+        bool is_cancelled, is_ending;
+        LIST_HEAD(, cached) origins; /* changed under `opening`, too */
+        LIST_HEAD(, flight) buckets[FLIGHT_BUCKETS];
+        struct flights urgent, queued; /* FLIGHT_QUEUED */
+        struct flights landed;         /* to be written */
+        _Atomic uint32_t n_queued;     /* flights in both queues; read without the lock, too */
+        uint64_t n_flying_bytes;
+        uint32_t n_flying;
+        struct cached *kept_of; /* whose flight the keeper has; NULL: none */
+        uint64_t n_bytes;       /* of all origins, also those that are not open */
+        struct cache_counts counts;
+};
+
+/* ---- cache.c ---- */
+
+/* The folder is ours, and its limit known, from the first origin on. -EBUSY: another daemon has it. */
+int cache_begin(struct cache *cache, struct why *why);
+
+/* ---- cached_open.c ---- */
+
+/* Nobody uses it any more; cache->opening is held, or there are no other threads. */
+void cached_close(struct cached *cached);
+
+/* ---- cached.c ---- */
+
+/* The file that has the chunk, and the chunk's place in it. */
+struct chunk_place {
+        const struct plan_file *file;
+        uint64_t idx_file, offset;
+        uint32_t n_bytes;
+};
+
+struct chunk_place cached_place(const struct cached *cached, uint64_t chunk);
+
+/* The file below `folder`, or -1. */
+int64_t cached_find(const struct cached *cached, const char *folder, const char *path);
+
+/* ---- flights.c; cache->lock is held ---- */
+
+/* A flight that brings, or has brought, these bytes of the chunk; NULL. */
+struct flight *flight_find(struct cached *cached, uint64_t chunk, uint64_t offset, uint64_t n_bytes);
+
+/* A new one, queued. NULL: there is no memory. */
+struct flight *flight_begin(struct cached *cached, uint64_t chunk, uint64_t offset, uint32_t n_bytes, bool is_urgent);
+
+/* It leaves the queue. */
+void flight_unqueue(struct flight *flight);
+
+/* `want` waits for it. -ENOMEM. */
+int flight_join(struct flight *flight, struct cache_want *want);
+
+/* A queued one becomes urgent. */
+void flight_hurry(struct flight *flight);
+
+/* Sends what may be sent. */
+void flights_send(struct cache *cache);
+
+/* All pieces of the chunk that have landed are forgotten: the chunk is here, or nobody wants them. True: there were
+ * some. */
+bool flights_forget_pieces(struct cached *cached, uint64_t chunk);
+
+/* Takes it out of its bucket, gives back what it was charged, and frees it. */
+void flight_end(struct flight *flight);
+
+/* Its waiters: those that wait for nothing else go to `done`, with the result. */
+STAILQ_HEAD(cache_wants, cache_want);
+void flight_answer(struct flight *flight, int result, const struct why *why, struct cache_wants *done);
+
+/* Those of the origin in this phase are given up: nobody waits for them. */
+void flights_drop(struct cached *cached, enum flight_phase phase);
+bool flights_are_flying(const struct cached *cached);
+
+/* Nobody waits with this want any more. */
+void flight_leave(struct flight *flight, struct cache_want *want);
+
+/* ---- keeper.c ---- */
+
+int keeper_start(struct cache *cache, struct why *why);
+void keeper_stop(struct cache *cache);
+
+/* On the fetcher's thread: passes it to the keeper. */
+void keeper_take(struct fetch_job *job);
+
+/* ---- room.c; cache->lock is held, files are the keeper's ---- */
+
+/* Makes room for n_bytes of this origin. False: there is none, what is here stays. */
+bool room_make(struct cached *cached, uint64_t n_bytes);
+
+/* Removes folders of origins that are not open, the oldest first, until there is room for n_bytes. Without the lock: it
+ * takes as long as removing does. The keeper's. */
+void room_clear(struct cache *cache, uint64_t n_bytes);
+
+/* Removes a chunk that is there, or the remains of pieces. */
+void room_drop(struct cached *cached, uint64_t chunk);
+
+/* Adds up what earlier daemons left in the folder, and sets the limit. Before there are threads. */
+int room_measure(struct cache *cache, struct why *why);
+
+bool chunk_is_there(uint8_t state);

@@ -1,0 +1,212 @@
+/* What is on its way: which chunks and pieces, and who waits for them. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/cache/cache_private.h"
+
+#define FLYING_MAX_BYTES (128ull << 20)
+#define FLYING_MAX       512u
+
+static uint32_t bucket_of(const struct cached *cached, uint64_t chunk) {
+        uint64_t mixed = ((uintptr_t)cached >> 6 ^ chunk) * 0x9e3779b97f4a7c15ull;
+
+        return (uint32_t)(mixed >> 40) % FLIGHT_BUCKETS;
+}
+
+static bool covers(const struct flight *flight, uint64_t offset, uint64_t n_bytes) {
+        return flight->piece.offset <= offset && offset + n_bytes <= flight->piece.offset + flight->piece.n_bytes;
+}
+
+/* The one that will be here first: what has landed, else what is flying, else what is queued. */
+struct flight *flight_find(struct cached *cached, uint64_t chunk, uint64_t offset, uint64_t n_bytes) {
+        struct flight *flight, *best = NULL;
+
+        LIST_FOREACH(flight, &cached->cache->buckets[bucket_of(cached, chunk)], in_bucket)
+                if (flight->cached == cached && flight->chunk == chunk && covers(flight, offset, n_bytes) &&
+                    (!best || flight->phase > best->phase))
+                        best = flight;
+        return best;
+}
+
+struct flight *flight_begin(struct cached *cached, uint64_t chunk, uint64_t offset, uint32_t n_bytes, bool is_urgent) {
+        struct cache *cache = cached->cache;
+        struct chunk_place place = cached_place(cached, chunk);
+        struct flight *flight = calloc(1, sizeof(*flight));
+
+        if (!flight)
+                return NULL;
+        flight->cached = cached;
+        flight->chunk = chunk;
+        flight->is_chunk = offset == place.offset && n_bytes == place.n_bytes;
+        flight->is_urgent = is_urgent;
+        flight->piece = (struct fetch_piece){ .file = place.file, .offset = offset, .n_bytes = n_bytes };
+        STAILQ_INIT(&flight->waiters);
+        LIST_INSERT_HEAD(&cache->buckets[bucket_of(cached, chunk)], flight, in_bucket);
+        TAILQ_INSERT_TAIL(is_urgent ? &cache->urgent : &cache->queued, flight, entry);
+        cache->n_queued++;
+        cache->counts.n_pieces += !flight->is_chunk;
+        return flight;
+}
+
+void flight_unqueue(struct flight *flight) {
+        struct cache *cache = flight->cached->cache;
+
+        TAILQ_REMOVE(flight->is_urgent ? &cache->urgent : &cache->queued, flight, entry);
+        cache->n_queued--;
+}
+
+int flight_join(struct flight *flight, struct cache_want *want) {
+        struct flight_waiter *waiter = malloc(sizeof(*waiter));
+
+        if (!waiter)
+                return -ENOMEM;
+        waiter->want = want;
+        STAILQ_INSERT_TAIL(&flight->waiters, waiter, entry);
+        want->n_missing++;
+        return 0;
+}
+
+void flight_leave(struct flight *flight, struct cache_want *want) {
+        struct flight_waiter *waiter, *next;
+
+        for (waiter = STAILQ_FIRST(&flight->waiters); waiter; waiter = next) {
+                next = STAILQ_NEXT(waiter, entry);
+                if (waiter->want != want)
+                        continue;
+                STAILQ_REMOVE(&flight->waiters, waiter, flight_waiter, entry);
+                want->n_missing--;
+                free(waiter);
+        }
+}
+
+void flight_hurry(struct flight *flight) {
+        struct cache *cache = flight->cached->cache;
+
+        if (flight->phase != FLIGHT_QUEUED || flight->is_urgent)
+                return;
+        flight->is_urgent = true;
+        TAILQ_REMOVE(&cache->queued, flight, entry);
+        TAILQ_INSERT_TAIL(&cache->urgent, flight, entry);
+}
+
+void flight_answer(struct flight *flight, int result, const struct why *why, struct cache_wants *done) {
+        struct flight_waiter *waiter;
+
+        while ((waiter = STAILQ_FIRST(&flight->waiters))) {
+                struct cache_want *want = waiter->want;
+
+                STAILQ_REMOVE_HEAD(&flight->waiters, entry);
+                free(waiter);
+                if (result < 0 && want->result == 0) {
+                        want->result = result;
+                        want->why = *why;
+                }
+                if (--want->n_missing == 0)
+                        STAILQ_INSERT_TAIL(done, want, entry);
+        }
+}
+
+void flight_end(struct flight *flight) {
+        LIST_REMOVE(flight, in_bucket);
+        if (flight->n_charged > 0 && flight->cached->cache->options.budget)
+                budget_release(flight->cached->cache->options.budget, flight->n_charged);
+        free(flight->piece.into);
+        free(flight);
+}
+
+bool flights_forget_pieces(struct cached *cached, uint64_t chunk) {
+        struct flight *flight, *next;
+        bool were_some = false;
+
+        for (flight = LIST_FIRST(&cached->cache->buckets[bucket_of(cached, chunk)]); flight; flight = next) {
+                next = LIST_NEXT(flight, in_bucket);
+                if (flight->cached != cached || flight->chunk != chunk || flight->phase != FLIGHT_LANDED)
+                        continue;
+                flight_end(flight);
+                were_some = true;
+        }
+        return were_some;
+}
+
+void flights_drop(struct cached *cached, enum flight_phase phase) {
+        struct cache *cache = cached->cache;
+
+        for (uint32_t i = 0; i < FLIGHT_BUCKETS; i++) {
+                struct flight *flight, *next;
+
+                for (flight = LIST_FIRST(&cache->buckets[i]); flight; flight = next) {
+                        uint64_t chunk = flight->chunk;
+
+                        next = LIST_NEXT(flight, in_bucket);
+                        if (flight->cached != cached || flight->phase != phase)
+                                continue;
+                        if (phase == FLIGHT_QUEUED)
+                                flight_unqueue(flight);
+                        flight_end(flight);
+                        if (phase == FLIGHT_LANDED && cached->states[chunk] == CHUNK_ABSENT)
+                                room_drop(cached, chunk);
+                }
+        }
+}
+
+bool flights_are_flying(const struct cached *cached) {
+        struct flight *flight;
+
+        for (uint32_t i = 0; i < FLIGHT_BUCKETS; i++)
+                LIST_FOREACH(flight, &cached->cache->buckets[i], in_bucket)
+                        if (flight->cached == cached && flight->phase == FLIGHT_FLYING)
+                                return true;
+        return false;
+}
+
+/* ---- sending --------------------------------------------------------------------------------------------------- */
+
+/* Memory for what comes. The first one needs no leave of the limit, or nothing would ever come. */
+static bool flight_has_memory(struct flight *flight) {
+        struct cache *cache = flight->cached->cache;
+        uint64_t n_bytes = flight->piece.n_bytes;
+
+        if (cache->n_flying > 0 &&
+            (cache->n_flying >= FLYING_MAX || cache->n_flying_bytes + n_bytes > FLYING_MAX_BYTES))
+                return false;
+        if (cache->options.budget && budget_reserve(cache->options.budget, n_bytes, "what is fetched", NULL) == 0)
+                flight->n_charged = n_bytes;
+        else if (cache->options.budget && cache->n_flying > 0)
+                return false;
+        flight->piece.into = malloc(n_bytes > 0 ? n_bytes : 1);
+        return flight->piece.into != NULL;
+}
+
+/* Returns false if it has to wait. What is doubtful is here: the keeper compares it, and sends it back if it is wrong.
+ */
+static bool send_one(struct cache *cache, struct flight *flight) {
+        bool is_doubtful = flight->cached->states[flight->chunk] == CHUNK_DOUBTFUL;
+
+        if (!flight_has_memory(flight))
+                return false;
+        flight_unqueue(flight);
+        flight->phase = FLIGHT_FLYING;
+        cache->n_flying++;
+        cache->n_flying_bytes += flight->piece.n_bytes;
+        flight->job = (struct fetch_job){ .pieces = &flight->piece, .n_pieces = 1, .userdata = flight };
+        if (is_doubtful && flight->is_chunk) {
+                TAILQ_INSERT_TAIL(&cache->landed, flight, entry);
+                pthread_cond_broadcast(&cache->changed);
+        } else {
+                cache->counts.n_requests++;
+                fetcher_submit(flight->cached->fetcher, &flight->job);
+        }
+        return true;
+}
+
+void flights_send(struct cache *cache) {
+        struct flight *flight;
+
+        if (cache->is_cancelled)
+                return;
+        while ((flight = TAILQ_FIRST(&cache->urgent)) && send_one(cache, flight))
+                ;
+        while (TAILQ_EMPTY(&cache->urgent) && (flight = TAILQ_FIRST(&cache->queued)) && send_one(cache, flight))
+                ;
+}

@@ -1,0 +1,206 @@
+/* What stays in the cache, and what goes when it is full. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "daemon/base/log.h"
+#include "daemon/store/cache/cache_private.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
+
+#define LOOKS_AT_ONCE 4096u          /* chunks that are looked at for one that may go */
+#define IDLE_NS       60000000000ull /* an origin that nobody has wanted anything of for so long makes room */
+
+bool chunk_is_there(uint8_t state) {
+        return state == CHUNK_THERE || state == CHUNK_PASSING;
+}
+
+/* The blocks are given back, and the file keeps its length. A file system that cannot do this for a part of a file can
+ * do it for all of it. */
+static void punch(struct cached *cached, const struct chunk_place *place) {
+        _cleanup_(closep) int fd = openat(cached->files_fd, place->file->path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+
+        if (fd < 0)
+                return;
+        if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)place->offset, place->n_bytes) == 0)
+                return;
+        if (place->n_bytes == place->file->n_bytes && ftruncate(fd, 0) == 0 &&
+            ftruncate(fd, (off_t)place->file->n_bytes) < 0)
+                return; /* who reads it finds it shorter than it should be */
+}
+
+void room_drop(struct cached *cached, uint64_t chunk) {
+        struct chunk_place place = cached_place(cached, chunk);
+        struct journal_record record = { .chunk = chunk, .n_bytes = place.n_bytes, .kind = JOURNAL_GONE };
+
+        if (cached->states[chunk] != CHUNK_ABSENT) {
+                cached->states[chunk] = CHUNK_ABSENT;
+                cached->n_bytes -= place.n_bytes;
+                cached->cache->n_bytes -= place.n_bytes;
+                cached->cache->counts.n_evicted += place.n_bytes;
+                cache_journal_add(&cached->journal, &record); /* before its bytes are gone */
+        }
+        punch(cached, &place);
+}
+
+/* A chunk of the origin that may go now. */
+static bool find_victim(struct cached *cached, bool is_idle, uint64_t *ret_chunk) {
+        uint32_t now_s = (uint32_t)(clock_now_ns() / 1000000000ull);
+
+        for (uint64_t i = 0; i < cached->n_chunks && i < LOOKS_AT_ONCE; i++) {
+                uint64_t chunk = cached->next_victim++ % cached->n_chunks;
+                uint8_t state = cached->states[chunk];
+                bool may_go = state == CHUNK_PASSING || (is_idle && state != CHUNK_ABSENT);
+
+                if (may_go && cached->pins[chunk] == 0 && cached->due_s[chunk] <= now_s) {
+                        *ret_chunk = chunk;
+                        return true;
+                }
+        }
+        return false;
+}
+
+/* ---- origins that no dataset has open ---------------------------------------------------------------------------- */
+
+static int remove_one(const char *path, const struct stat *status, int flag, struct FTW *walk) {
+        (void)status;
+        (void)flag;
+        (void)walk;
+        return remove(path);
+}
+
+static bool room_is_open(struct cache *cache, const char *folder) {
+        struct cached *cached;
+
+        LIST_FOREACH(cached, &cache->origins, entry)
+                if (strcmp(cached->folder, folder) == 0)
+                        return true;
+        return false;
+}
+
+/* Calls take() for each folder of an origin. */
+static void for_each_folder(struct cache *cache, void (*take)(struct cache *cache, const char *folder, void *userdata),
+                            void *userdata) {
+        DIR *dir = opendir(cache->dir);
+        struct dirent *entry;
+
+        while (dir && (entry = readdir(dir))) {
+                char folder[PATH_MAX], mark[PATH_MAX + 16];
+
+                snprintf(folder, sizeof(folder), "%s/%s", cache->dir, entry->d_name);
+                snprintf(mark, sizeof(mark), "%s/journal", folder);
+                if (entry->d_name[0] != '.' && access(mark, F_OK) == 0)
+                        take(cache, folder, userdata);
+        }
+        if (dir)
+                closedir(dir);
+}
+
+struct oldest {
+        char folder[PATH_MAX];
+        uint64_t n_bytes;
+        time_t used;
+};
+
+static void see_age(struct cache *cache, const char *folder, void *userdata) {
+        struct oldest *oldest = userdata;
+        char mark[PATH_MAX + 16];
+        struct stat status;
+
+        snprintf(mark, sizeof(mark), "%s/journal", folder);
+        if (room_is_open(cache, folder) || stat(mark, &status) < 0 ||
+            (oldest->folder[0] && status.st_mtime >= oldest->used))
+                return;
+        oldest->used = status.st_mtime;
+        oldest->n_bytes = cache_journal_bytes(mark);
+        snprintf(oldest->folder, sizeof(oldest->folder), "%s", folder);
+}
+
+/* The one that was written to the longest ago goes as a whole. Returns its bytes; 0: there is none. */
+static uint64_t remove_oldest(struct cache *cache) {
+        struct oldest oldest = { 0 };
+
+        for_each_folder(cache, see_age, &oldest);
+        if (!oldest.folder[0])
+                return 0;
+        nftw(oldest.folder, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+        log_info("cache", "%s: removed, to make room; no dataset has it open", oldest.folder);
+        return oldest.n_bytes > 0 ? oldest.n_bytes : 1;
+}
+
+void room_clear(struct cache *cache, uint64_t n_bytes) {
+        bool is_full = true;
+
+        while (is_full) {
+                uint64_t n_removed = 0;
+
+                pthread_mutex_lock(&cache->lock);
+                is_full = cache->n_bytes + n_bytes > cache->limit && !cache->has_no_closed;
+                pthread_mutex_unlock(&cache->lock);
+                if (!is_full || pthread_mutex_trylock(&cache->opening) != 0)
+                        return; /* one is being opened: who comes next tries again */
+                n_removed = remove_oldest(cache);
+                pthread_mutex_unlock(&cache->opening);
+                pthread_mutex_lock(&cache->lock);
+                cache->n_bytes -= n_removed < cache->n_bytes ? n_removed : cache->n_bytes;
+                cache->counts.n_evicted += n_removed;
+                cache->has_no_closed = n_removed == 0;
+                pthread_mutex_unlock(&cache->lock);
+        }
+}
+
+/* ---- room -------------------------------------------------------------------------------------------------------- */
+
+static bool remove_one_chunk(struct cached *asker) {
+        struct cache *cache = asker->cache;
+        uint64_t now_ns = clock_now_ns(), chunk;
+        struct cached *cached;
+
+        LIST_FOREACH(cached, &cache->origins, entry) {
+                bool is_idle = cached != asker && now_ns - cached->used_ns > IDLE_NS;
+
+                if (find_victim(cached, is_idle, &chunk)) {
+                        room_drop(cached, chunk);
+                        return true;
+                }
+        }
+        return false;
+}
+
+bool room_make(struct cached *cached, uint64_t n_bytes) {
+        struct cache *cache = cached->cache;
+
+        while (cache->n_bytes + n_bytes > cache->limit)
+                if (!remove_one_chunk(cached))
+                        return false;
+        return true;
+}
+
+static void add_bytes(struct cache *cache, const char *folder, void *userdata) {
+        char mark[PATH_MAX + 16];
+
+        (void)userdata;
+        snprintf(mark, sizeof(mark), "%s/journal", folder);
+        cache->n_bytes += cache_journal_bytes(mark);
+}
+
+int room_measure(struct cache *cache, struct why *why) {
+        struct statvfs space;
+
+        cache->n_bytes = 0;
+        for_each_folder(cache, add_bytes, NULL);
+        cache->limit = cache->options.limit;
+        if (cache->limit > 0)
+                return 0;
+        if (statvfs(cache->dir, &space) < 0)
+                return why_errno(why, -errno, "cache_dir: %s", cache->dir);
+        cache->limit = ((uint64_t)space.f_bavail * space.f_frsize + cache->n_bytes) / 5 * 4;
+        return 0;
+}
