@@ -81,6 +81,7 @@ const char *cached_notice(const struct cached *cached);
 /* A part of a file that somebody is to read. The caller's, and not touched from cached_want() until done(). */
 struct cache_want {
         uint64_t offset, n_bytes; /* a part beyond the file's end is left to whoever reads it */
+        bool keeps_pieces; /* after the release, too: whoever makes an index reads the same places again and again */
         void (*done)(struct cache_want *want);
         void *userdata;
 

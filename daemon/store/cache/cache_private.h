@@ -23,8 +23,8 @@ enum chunk_state {
         CHUNK_DOUBTFUL, /* noted before the machine was started: its digest decides */
 };
 
-/* A chunk, or a piece of one, that is fetched. A piece that has landed stays until its chunk is here, or nobody has it
- * pinned any more. */
+/* A chunk, or a piece of one, that is fetched. A piece that has landed stays until its chunk is here, or whoever wanted
+ * it has released it. */
 enum flight_phase {
         FLIGHT_QUEUED,
         FLIGHT_FLYING,
@@ -45,6 +45,7 @@ struct flight {
         bool is_passing; /* there was no room for it to stay */
         bool is_urgent;
         enum flight_phase phase;
+        uint32_t n_users;   /* of a piece: wants that need it, and have not been released */
         uint64_t n_charged; /* of the budget */
         STAILQ_HEAD(, flight_waiter) waiters;
         TAILQ_ENTRY(flight) entry; /* of a queue of the cache */
@@ -150,9 +151,11 @@ void flight_hurry(struct flight *flight);
 /* Sends what may be sent. */
 void flights_send(struct cache *cache);
 
-/* All pieces of the chunk that have landed are forgotten: the chunk is here, or nobody wants them. True: there were
- * some. */
-bool flights_forget_pieces(struct cached *cached, uint64_t chunk);
+/* All pieces of the chunk that have landed are forgotten: the chunk is here. */
+void flights_forget_pieces(struct cached *cached, uint64_t chunk);
+
+/* Is anything of the chunk on its way, or here as a piece? */
+bool flights_has(struct cached *cached, uint64_t chunk);
 
 /* Takes it out of its bucket, gives back what it was charged, and frees it. */
 void flight_end(struct flight *flight);

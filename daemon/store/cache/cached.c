@@ -118,17 +118,37 @@ static int want_chunk(struct cached *cached, struct cache_want *want, uint64_t c
         flight = flight_for(cached, want, chunk);
         if (!flight)
                 return -ENOMEM;
+        flight->n_users++;
         return flight->phase == FLIGHT_LANDED ? 0 : flight_join(flight, want);
+}
+
+/* The piece that was wanted goes; when it was the last one of its chunk, so do their bytes. */
+static void drop_piece(struct cached *cached, const struct cache_want *want, uint64_t chunk) {
+        struct flight *flight;
+        uint64_t offset;
+        uint32_t n_bytes;
+
+        part_in(cached, want, chunk, &offset, &n_bytes);
+        flight = flight_find(cached, chunk, offset, n_bytes);
+        if (!flight || flight->is_chunk)
+                return;
+        flight->n_users -= flight->n_users > 0;
+        if (flight->n_users > 0 || flight->phase != FLIGHT_LANDED)
+                return;
+        flight_end(flight);
+        if (cached->pins[chunk] == 0 && !flights_has(cached, chunk))
+                room_drop(cached, chunk);
 }
 
 static void unpin(struct cached *cached, const struct cache_want *want) {
         uint64_t chunk, end;
 
         chunks_of(cached, want->idx_file, want->offset, want->n_bytes, &chunk, &end);
-        for (; chunk < end; chunk++)
-                if (--cached->pins[chunk] == 0 && cached->states[chunk] == CHUNK_ABSENT &&
-                    flights_forget_pieces(cached, chunk))
-                        room_drop(cached, chunk); /* its pieces */
+        for (; chunk < end; chunk++) {
+                cached->pins[chunk]--;
+                if (cached->states[chunk] == CHUNK_ABSENT && !want->keeps_pieces)
+                        drop_piece(cached, want, chunk);
+        }
 }
 
 static void leave_flights(struct cached *cached, struct cache_want *want) {
@@ -341,7 +361,11 @@ static int wait_for(struct cached *cached, struct need *need, const atomic_bool 
 
 int cached_read(struct cached *cached, int fd, void *into, size_t n_bytes, uint64_t offset, const atomic_bool *cancel,
                 struct why *why) {
-        struct need need = { .want = { .offset = offset, .n_bytes = n_bytes, .done = on_need, .userdata = &need },
+        struct need need = { .want = { .offset = offset,
+                                       .n_bytes = n_bytes,
+                                       .keeps_pieces = true,
+                                       .done = on_need,
+                                       .userdata = &need },
                              .cache = cached->cache };
         int64_t found = file_of(cached, fd);
         int r;

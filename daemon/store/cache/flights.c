@@ -115,18 +115,23 @@ void flight_end(struct flight *flight) {
         free(flight);
 }
 
-bool flights_forget_pieces(struct cached *cached, uint64_t chunk) {
+void flights_forget_pieces(struct cached *cached, uint64_t chunk) {
         struct flight *flight, *next;
-        bool were_some = false;
 
         for (flight = LIST_FIRST(&cached->cache->buckets[bucket_of(cached, chunk)]); flight; flight = next) {
                 next = LIST_NEXT(flight, in_bucket);
-                if (flight->cached != cached || flight->chunk != chunk || flight->phase != FLIGHT_LANDED)
-                        continue;
-                flight_end(flight);
-                were_some = true;
+                if (flight->cached == cached && flight->chunk == chunk && flight->phase == FLIGHT_LANDED)
+                        flight_end(flight);
         }
-        return were_some;
+}
+
+bool flights_has(struct cached *cached, uint64_t chunk) {
+        struct flight *flight;
+
+        LIST_FOREACH(flight, &cached->cache->buckets[bucket_of(cached, chunk)], in_bucket)
+                if (flight->cached == cached && flight->chunk == chunk)
+                        return true;
+        return false;
 }
 
 void flights_drop(struct cached *cached, enum flight_phase phase) {

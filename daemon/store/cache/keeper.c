@@ -52,17 +52,19 @@ static int write_down(struct flight *flight, struct why *why) {
         return r < 0 ? why_errno(why, r, "%s/%s", cached->folder, flight->piece.file->path) : 0;
 }
 
-/* Before it is written, which needs no lock. Its bytes count from now on. */
-static void make_place(struct flight *flight) {
+/* Before it is written, which needs no lock: nobody removes what lies there. The bytes of a chunk count from now on. */
+static void keeper_make_place(struct flight *flight) {
         struct cached *cached = flight->cached;
 
-        if (!flight->is_chunk)
-                return;
-        room_clear(cached->cache, flight->piece.n_bytes);
+        if (flight->is_chunk)
+                room_clear(cached->cache, flight->piece.n_bytes);
         pthread_mutex_lock(&cached->cache->lock);
-        flight->is_passing = !room_make(cached, flight->piece.n_bytes);
-        cached->n_bytes += flight->piece.n_bytes;
-        cached->cache->n_bytes += flight->piece.n_bytes;
+        cached->pins[flight->chunk]++;
+        if (flight->is_chunk) {
+                flight->is_passing = !room_make(cached, flight->piece.n_bytes);
+                cached->n_bytes += flight->piece.n_bytes;
+                cached->cache->n_bytes += flight->piece.n_bytes;
+        }
         pthread_mutex_unlock(&cached->cache->lock);
 }
 
@@ -70,6 +72,7 @@ static void make_place(struct flight *flight) {
 static void keeper_take_place(struct flight *flight, int result) {
         struct cached *cached = flight->cached;
 
+        cached->pins[flight->chunk]--;
         if (!flight->is_chunk)
                 return;
         cached->states[flight->chunk] = flight->is_passing ? CHUNK_PASSING : CHUNK_THERE;
@@ -134,7 +137,7 @@ static void keeper_keep(struct flight *flight) {
                 keep_doubtful(flight, &done);
         } else {
                 if (result == 0) {
-                        make_place(flight);
+                        keeper_make_place(flight);
                         result = write_down(flight, &why);
                 }
                 pthread_mutex_lock(&cache->lock);
