@@ -42,7 +42,7 @@ SETTING(user_memory, NUMBER, .initial = "90", .min = 1, .max = 100, .unit = "per
 SETTING(index_dir, TEXT, .example = "/var/cache/dataloaderd", .max = 3072, .unit = "path",
         .prose = "Where index files and the ledgers of damaged samples are kept. Default: $CACHE_DIRECTORY (systemd "
                  "sets it), else $XDG_CACHE_HOME/dataloaderd, else ~/.cache/dataloaderd.")
-SETTING(cache_dir, TEXT, .example = "/scratch/dataloaderd", .max = 3072, .unit = "path",
+SETTING(cache_dir, TEXT, .example = "/var/cache/dataloaderd/remote", .max = 3072, .unit = "path",
         .prose = "Where the files of datasets whose path is a URL are kept, as far as they were fetched. One daemon uses a "
                  "folder at a time. Default: the folder remote in index_dir.")
 SETTING(cache_limit, SIZE, .initial = "0", .max = UINT64_MAX, .unit = "bytes",
