@@ -100,6 +100,7 @@ static int cached_connect(struct cached *cached, struct why *why) {
                                         .addressing = cached->texts[3],
                                         .credentials = cached->texts[4],
                                         .ca_file = cached->texts[5],
+                                        .of_user = cached->cache->options.is_private,
                                         .origin = cached->texts[0],
                                         .stall_s = STALL_S,
                                         .n_tries = TRIES };
