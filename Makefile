@@ -321,7 +321,7 @@ $(B)/tests/%: $(O)/obj/tests/unit/%.o $(OBJ_support) $(B)/libstaging.a $(B)/libd
 	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon) $(LIBS_stage) -lcjson -lcheck -lsubunit -lrt -lm
 
 # Two of its functions take the place of the daemon's.
-$(B)/tests/test_origin: private ALL_LDFLAGS += -Wl,-z,muldefs
+$(B)/tests/test_origin $(B)/tests/test_origin_listings: private ALL_LDFLAGS += -Wl,-z,muldefs
 # What dlctl alone computes is in no library.
 $(B)/tests/test_web_past: $(call obj,client/dlctl/web/past.c client/dlctl/glance.c client/dlctl/question.c)
 $(B)/tests/test_cuda_loader: $(OBJ_cuda) $(B)/libkernels.a
