@@ -62,10 +62,10 @@ ALL_CFLAGS = -std=c11 -fPIC -pthread -fvisibility=hidden -ffp-contract=off $(WAR
 ALL_LDFLAGS = -pthread $(filter -fsanitize=%,$(CFLAGS_$(VARIANT))) -Wl,--as-needed $(LINKER) $(HARD_LDFLAGS) $(LDFLAGS)
 
 LIBS_proto := -lprotobuf-c
-LIBS_daemon := -lcurl -lexpat -lxxhash -larchive -levent_core -luring -lprotobuf-c -ljpeg -lspng -lwebp -ltiff -lgif -lsndfile -lvorbis -logg -lsamplerate -lconfuse -lcjson -llz4 -lzstd -lsnappy -lz -lcrypto -lhwloc -lsystemd -lm
+LIBS_daemon := -lcurl -lexpat -lxxhash -larchive -levent_core -lmicrohttpd -luring -lprotobuf-c -ljpeg -lspng -lwebp -ltiff -lgif -lsndfile -lvorbis -logg -lsamplerate -lconfuse -lcjson -llz4 -lzstd -lsnappy -lz -lcrypto -lhwloc -lsystemd -lm
 LIBS_stage :=
 LIBS_client := -lprotobuf-c -lm
-LIBS_dlctl := -levent_core -lprotobuf-c -lsndfile -lcjson -lcrypto -lz -lncursesw -ltinfo -lm
+LIBS_dlctl := -levent_core -lmicrohttpd -lprotobuf-c -lsndfile -lcjson -lcrypto -lz -lncursesw -ltinfo -lm
 
 # Without MPI everything is built, but the staging program stages for one node only. `make MPICC=` leaves it out on purpose.
 MPICC ?= mpicc
@@ -125,8 +125,8 @@ SRC_examples := $(wildcard client/examples/*.c)
 comma := ,
 obj = $(patsubst %.c,$(O)/obj/%.o,$(1))
 OBJ_proto := $(call obj,$(SRC_proto)) $(O)/obj/generated/dataloader.pb-c.o
-# A client reads no JPEG, and has no visitors: it is without libevent.
-OBJ_proto_client := $(filter-out $(O)/obj/proto/jpeg/% $(O)/obj/proto/http/visitor.o,$(OBJ_proto))
+# A client reads no JPEG, and has no visitors.
+OBJ_proto_client := $(filter-out $(O)/obj/proto/jpeg/% $(O)/obj/proto/http/%,$(OBJ_proto))
 OBJ_daemon := $(call obj,$(SRC_daemon))
 OBJ_staging := $(call obj,$(SRC_staging))
 OBJ_client := $(call obj,$(SRC_client))

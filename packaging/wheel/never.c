@@ -2,9 +2,10 @@
  *
  * Debian's static libraries hold more than our programs use: libcurl.a every protocol it knows, of which http, https
  * and file are allowed (CURLOPT_PROTOCOLS_STR); libtiff.a two compressions that are refused by their number before a
- * byte is decoded; libarchive.a the cipher of archives whose password was given, which we never give. The libraries
- * behind those exist as shared ones alone, or under licences that the wheel could not carry. Here their functions have
- * one body: it names what was called and ends the program, because such a call is a bug of ours. */
+ * byte is decoded; libarchive.a the cipher of archives whose password was given, which we never give; libmicrohttpd.a
+ * TLS. The libraries behind those exist as shared ones alone, are large, or have licences that the wheel could not
+ * carry. Here their functions have one body: it names what was called and ends the program, because such a call is a
+ * bug of ours. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -149,3 +150,40 @@ NEVER(psl_builtin)
 NEVER(psl_free)
 NEVER(psl_is_cookie_domain_acceptable)
 NEVER(psl_latest)
+
+/* libmicrohttpd: TLS */
+NEVER(gnutls_alpn_set_protocols)
+NEVER(gnutls_bye)
+NEVER(gnutls_certificate_allocate_credentials)
+NEVER(gnutls_certificate_free_credentials)
+NEVER(gnutls_certificate_server_set_request)
+NEVER(gnutls_certificate_set_dh_params)
+NEVER(gnutls_certificate_set_retrieve_function2)
+NEVER(gnutls_certificate_set_retrieve_function3)
+NEVER(gnutls_certificate_set_x509_key_mem)
+NEVER(gnutls_certificate_set_x509_key_mem2)
+NEVER(gnutls_certificate_set_x509_trust_mem)
+NEVER(gnutls_cipher_get)
+NEVER(gnutls_credentials_set)
+NEVER(gnutls_deinit)
+NEVER(gnutls_dh_params_deinit)
+NEVER(gnutls_dh_params_import_pkcs3)
+NEVER(gnutls_dh_params_init)
+NEVER(gnutls_handshake)
+NEVER(gnutls_init)
+NEVER(gnutls_malloc)
+NEVER(gnutls_priority_deinit)
+NEVER(gnutls_priority_init)
+NEVER(gnutls_priority_set)
+NEVER(gnutls_protocol_get_version)
+NEVER(gnutls_psk_allocate_server_credentials)
+NEVER(gnutls_psk_free_server_credentials)
+NEVER(gnutls_psk_set_server_credentials_function)
+NEVER(gnutls_record_check_pending)
+NEVER(gnutls_record_get_direction)
+NEVER(gnutls_record_recv)
+NEVER(gnutls_record_send)
+NEVER(gnutls_session_get_ptr)
+NEVER(gnutls_session_set_ptr)
+NEVER(gnutls_strerror)
+NEVER(gnutls_transport_set_int2)

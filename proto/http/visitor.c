@@ -2,197 +2,34 @@
 
 #include <errno.h>
 #include <event2/event.h>
-#include <event2/listener.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define FAREWELL_S   2 /* for the other end to close, so that what it still sends does not tear the answer away */
+#define HEAD_BYTES   16384u /* of a connection, for the heads of request and answer: a browser sends a tenth of it */
+#define STRANGER_S   2u
 #define SENTENCE_MAX 768u
-#define AT_ONCE      8u /* visitors that are let in before others' requests are read */
+#define LEAVING_MAX  16u /* that are sent away are still there for a moment */
 
-/* ---- visitors ------------------------------------------------------------------------------------------------ */
-
-static void visitor_free(struct visitor *visitor) {
-        struct visitors *visitors = visitor->visitors;
-        evutil_socket_t fd = bufferevent_getfd(visitor->stream);
-
-        TAILQ_REMOVE(&visitors->list, visitor, entry);
-        visitors->n[visitor->is_stranger]--;
-        bufferevent_free(visitor->stream);
-        visitors->options.close(fd);
-        free(visitor);
-}
-
-static void visitor_limit(struct visitor *visitor, int read_s, int write_s) {
-        struct timeval read = { .tv_sec = read_s }, write = { .tv_sec = write_s };
-
-        bufferevent_set_timeouts(visitor->stream, &read, &write);
-}
-
-/* ---- answers ------------------------------------------------------------------------------------------------- */
-
-static const char *status_phrase(int status) {
-        switch (status) {
-        case 200:
-                return "OK";
-        case 400:
-                return "Bad Request";
-        case 403:
-                return "Forbidden";
-        case 404:
-                return "Not Found";
-        case 405:
-                return "Method Not Allowed";
-        case 413:
-                return "Content Too Large";
-        case 431:
-                return "Request Header Fields Too Large";
-        case 503:
-                return "Service Unavailable";
-        case 505:
-                return "HTTP Version Not Supported";
-        default:
-                return "Error";
-        }
-}
-
-void visitor_answer(struct visitor *visitor, int status, const char *type, const char *lines, struct evbuffer *body) {
-        const struct visitors_options *options = &visitor->visitors->options;
-        struct evbuffer *output = bufferevent_get_output(visitor->stream);
-
-        if (status >= 400 && status != 404 && status != 503)
-                visitor->keep = false;
-        if (evbuffer_add_printf(output, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n%s%s%s\r\n",
-                                status, status_phrase(status), type, evbuffer_get_length(body), lines,
-                                status == 405 ? "Allow: GET, HEAD\r\n" : "",
-                                visitor->keep ? "" : "Connection: close\r\n") < 0 ||
-            (!visitor->head_only && evbuffer_add_buffer(output, body) < 0)) {
-                visitor->has_failed = true;
-                return;
-        }
-        evbuffer_drain(body, evbuffer_get_length(body));
-        visitor->state = VISITOR_LISTENS;
-        bufferevent_disable(visitor->stream, EV_READ); /* no further request before this answer is taken */
-        visitor_limit(visitor, options->silent_s, options->slow_s);
-}
-
-void visitor_say(struct visitor *visitor, int status, const char *format, ...) {
-        struct evbuffer *body = evbuffer_new();
-        char text[SENTENCE_MAX];
-        va_list arguments;
-
-        va_start(arguments, format);
-        vsnprintf(text, sizeof(text), format, arguments);
-        va_end(arguments);
-        if (!body || evbuffer_add_printf(body, "%s\n", text) < 0)
-                visitor->has_failed = true;
-        else
-                visitor_answer(visitor, status, "text/plain; charset=utf-8", visitor->visitors->options.lines, body);
-        if (body)
-                evbuffer_free(body);
-}
-
-/* ---- requests ------------------------------------------------------------------------------------------------ */
-
-static void serve_head(struct visitor *visitor, char *head, size_t n) {
-        const struct visitors_options *options = &visitor->visitors->options;
-        struct request request = { .host = NULL };
-        const char *why = "";
-        int status = request_parse(head, n, &request, &why);
-
-        visitor->keep = status == 0 && request.keep;
-        visitor->head_only = status == 0 && request.method == REQUEST_HEAD;
-        if (options->admit && !options->admit(options->arg, visitor, status == 0 ? &request : NULL))
-                return;
-        if (status != 0)
-                visitor_say(visitor, status, "%s", why);
-        else if (request.method == REQUEST_OTHER)
-                visitor_say(visitor, 405, "Nothing can be changed here: GET and HEAD are allowed.");
-        else
-                options->serve(options->arg, &request, visitor);
-}
-
-static void serve_too_long(struct visitor *visitor) {
-        const struct visitors_options *options = &visitor->visitors->options;
-
-        visitor->keep = visitor->head_only = false;
-        if (!options->admit || options->admit(options->arg, visitor, NULL))
-                visitor_say(visitor, 431, "The head of the request is longer than %u bytes.", REQUEST_HEAD_MAX);
-}
-
-/* What has come is a head and a read of 16 KiB at most: nothing is read while there is an answer to take. (A watermark
- * would say so, too; libevent 2.1 crashes in setting it if there is no memory.) */
-static void take_request(struct visitor *visitor) {
-        struct visitors *visitors = visitor->visitors;
-        struct evbuffer *input = bufferevent_get_input(visitor->stream);
-        char head[REQUEST_HEAD_MAX + 1];
-        size_t n = (size_t)evbuffer_copyout(input, head, REQUEST_HEAD_MAX), n_head;
-
-        head[n] = '\0';
-        n_head = request_head_length(head, n);
-        if (n_head == 0 && n < REQUEST_HEAD_MAX)
-                return;
-        TAILQ_REMOVE(&visitors->list, visitor, entry);
-        TAILQ_INSERT_TAIL(&visitors->list, visitor, entry);
-        if (n_head > 0) {
-                evbuffer_drain(input, n_head);
-                head[n_head] = '\0';
-                visitor->has_asked = true;
-                serve_head(visitor, head, n_head);
-        } else {
-                serve_too_long(visitor);
-        }
-        if (visitor->has_failed)
-                visitor_free(visitor);
-}
-
-static void on_readable(struct bufferevent *stream, void *arg) {
-        struct visitor *visitor = arg;
-
-        if (visitor->state == VISITOR_ASKS)
-                take_request(visitor);
-        else
-                evbuffer_drain(bufferevent_get_input(stream), SIZE_MAX);
-}
-
-/* All of an answer has been handed to the kernel. */
-static void on_written(struct bufferevent *stream, void *arg) {
-        struct visitor *visitor = arg;
-
-        if (visitor->state != VISITOR_LISTENS)
-                return;
-        if (visitor->keep) {
-                visitor->state = VISITOR_ASKS;
-                bufferevent_enable(stream, EV_READ);
-                take_request(visitor); /* the next one may have come with this one */
-                return;
-        }
-        visitor->state = VISITOR_LEAVES;
-        shutdown(bufferevent_getfd(stream), SHUT_WR);
-        visitor_limit(visitor, FAREWELL_S, FAREWELL_S);
-        bufferevent_enable(stream, EV_READ);
-        evbuffer_drain(bufferevent_get_input(stream), SIZE_MAX);
-}
-
-static void on_end(struct bufferevent *stream, short what, void *arg) {
-        (void)stream;
-        (void)what;
-        visitor_free(arg);
-}
-
-/* ---- coming -------------------------------------------------------------------------------------------------- */
+/* ---- coming and going ---------------------------------------------------------------------------------------- */
 
 /* Who goes first. */
 static int patience_with(const struct visitor *visitor) {
-        if (visitor->state != VISITOR_ASKS)
-                return 0;
-        return visitor->has_asked ? 2 : 1;
+        return visitor->listens ? 0 : visitor->has_asked ? 2 : 1;
 }
 
+static void visitor_strike(struct visitor *visitor) {
+        TAILQ_REMOVE(&visitor->visitors->list, visitor, entry);
+        visitor->visitors->n[visitor->is_stranger]--;
+        visitor->has_left = true;
+}
+
+/* The one that goes finds its connection shut; libmicrohttpd then does as well, and closes it. */
 static void make_room(struct visitors *visitors, bool is_stranger) {
         struct visitor *visitor, *first = NULL;
 
@@ -201,88 +38,206 @@ static void make_room(struct visitors *visitors, bool is_stranger) {
         TAILQ_FOREACH(visitor, &visitors->list, entry)
                 if (visitor->is_stranger == is_stranger && (!first || patience_with(visitor) < patience_with(first)))
                         first = visitor;
-        if (first)
-                visitor_free(first);
+        shutdown(first->fd, SHUT_RDWR);
+        visitor_strike(first);
 }
 
-/* libevent's listener takes whoever stands in line before its loop does anything else. Processes that connect as fast
- * as they can would so fill all places again and again, and nobody's request would be read. After a few visitors the
- * listener therefore pauses, in which requests are read and other work is done; who comes meanwhile waits in the
- * kernel's line. */
-static void pause_listening(struct visitors *visitors, int seconds, int us) {
-        struct timeval pause = { .tv_sec = seconds, .tv_usec = us };
-
-        if (event_add(visitors->again, &pause) == 0) /* without memory for that it goes on */
-                evconnlistener_disable(visitors->listener);
-        visitors->n_at_once = 0;
-}
-
-static void on_again(evutil_socket_t fd, short what, void *arg) {
-        struct visitors *visitors = arg;
-
-        (void)fd;
-        (void)what;
-        evconnlistener_enable(visitors->listener);
-}
-
-/* Without descriptors a connection cannot be taken, and stays in the line: look again in a second. */
-static void on_listen_error(struct evconnlistener *listener, void *arg) {
-        (void)listener;
-        pause_listening(arg, 1, 0);
-}
-
-static void on_visitor(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *address, int n_address,
-                       void *arg) {
-        struct visitors *visitors = arg;
+/* NULL: no memory; what it asks is not heard. */
+static struct visitor *visitor_new(struct visitors *visitors, struct MHD_Connection *connection, int fd) {
         const struct visitors_options *options = &visitors->options;
         struct visitor *visitor = calloc(1, sizeof(*visitor));
-        struct bufferevent *stream = visitor ? bufferevent_socket_new(evconnlistener_get_base(listener), fd, 0) : NULL;
 
-        (void)address;
-        (void)n_address;
-        if (!stream) {
-                options->close(fd);
-                free(visitor);
-                return;
-        }
+        if (!visitor)
+                return NULL;
         visitor->visitors = visitors;
-        visitor->stream = stream;
-        if (options->meet)
-                options->meet(options->arg, visitor, fd);
+        visitor->connection = connection;
+        visitor->fd = fd;
+        visitor->is_stranger = options->is_stranger && options->is_stranger(options->arg, fd);
+        if (visitor->is_stranger)
+                MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, STRANGER_S);
         make_room(visitors, visitor->is_stranger);
         TAILQ_INSERT_TAIL(&visitors->list, visitor, entry);
         visitors->n[visitor->is_stranger]++;
-        bufferevent_setcb(stream, on_readable, on_written, on_end, visitor);
-        visitor_limit(visitor, visitor->is_stranger ? FAREWELL_S : options->silent_s, options->slow_s);
-        bufferevent_enable(stream, EV_READ | EV_WRITE);
-        if (++visitors->n_at_once == AT_ONCE)
-                pause_listening(visitors, 0, options->pause_us);
+        return visitor;
 }
 
-int visitors_open(struct visitors *visitors, struct event_base *base, const struct visitors_options *options, int fd,
-                  const struct sockaddr *address, int n_address) {
-        const unsigned flags = LEV_OPT_CLOSE_ON_EXEC | (address ? LEV_OPT_REUSEABLE | LEV_OPT_CLOSE_ON_FREE : 0);
+static void visitor_on_connection(void *arg, struct MHD_Connection *connection, void **place,
+                                  enum MHD_ConnectionNotificationCode what) {
+        int fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+        struct visitors *visitors = arg;
+        struct visitor *visitor = *place;
 
+        if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+                *place = visitor_new(visitors, connection, fd);
+                return;
+        }
+        if (visitors->options.leave)
+                visitors->options.leave(fd);
+        if (visitor && !visitor->has_left)
+                visitor_strike(visitor);
+        free(visitor);
+}
+
+/* ---- requests and answers ------------------------------------------------------------------------------------ */
+
+struct MHD_Response *visitor_sentence(const char *format, ...) {
+        char text[SENTENCE_MAX];
+        struct MHD_Response *response;
+        va_list arguments;
+        size_t n;
+
+        va_start(arguments, format);
+        vsnprintf(text, sizeof(text) - 1, format, arguments);
+        va_end(arguments);
+        n = strlen(text);
+        text[n] = '\n';
+        response = MHD_create_response_from_buffer(n + 1, text, MHD_RESPMEM_MUST_COPY);
+        if (response)
+                MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, "text/plain; charset=utf-8");
+        return response;
+}
+
+enum MHD_Result visitor_answer(struct visitor *visitor, unsigned status, struct MHD_Response *response) {
+        bool is_refusal = status >= 400 && status != MHD_HTTP_NOT_FOUND && status != MHD_HTTP_SERVICE_UNAVAILABLE;
+        enum MHD_Result r = response ? MHD_YES : MHD_NO;
+
+        if (r && is_refusal)
+                r = MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+        for (const struct visitor_header *header = visitor->visitors->options.headers; r && header->name; header++)
+                if (!MHD_get_response_header(response, header->name))
+                        r = MHD_add_response_header(response, header->name, header->value);
+        if (r)
+                r = MHD_queue_response(visitor->connection, status, response);
+        if (response)
+                MHD_destroy_response(response);
+        return r;
+}
+
+static enum MHD_Result refuse_method(struct visitor *visitor) {
+        struct MHD_Response *response = visitor_sentence("Nothing can be changed here: GET and HEAD are allowed.");
+
+        if (response)
+                MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+        return visitor_answer(visitor, MHD_HTTP_METHOD_NOT_ALLOWED, response);
+}
+
+/* Comes once with the head, perhaps with what the request brings, which nobody reads, and once at its end. */
+static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, const char *path, const char *method,
+                                  const char *version, const char *content, size_t *n_content, void **is_begun) {
+        struct visitor *visitor =
+                MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+        struct visitors *visitors = arg;
+        bool is_new = !*is_begun;
+
+        (void)version;
+        (void)content;
+        if (!visitor || visitor->has_left)
+                return MHD_NO;
+        if (is_new) {
+                *is_begun = visitor;
+                visitor->has_asked = visitor->listens = true;
+                TAILQ_REMOVE(&visitors->list, visitor, entry);
+                TAILQ_INSERT_TAIL(&visitors->list, visitor, entry);
+                if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
+                        return refuse_method(visitor);
+        }
+        if (is_new || *n_content > 0) {
+                *n_content = 0;
+                return MHD_YES;
+        }
+        return visitors->options.serve(visitors->options.arg, visitor, path);
+}
+
+/* All of an answer has been handed to the kernel, or never will be. */
+static void on_end(void *arg, struct MHD_Connection *connection, void **is_begun, enum MHD_RequestTerminationCode how) {
+        struct visitor *visitor = *is_begun;
+
+        (void)arg;
+        (void)connection;
+        (void)how;
+        if (visitor)
+                visitor->listens = false;
+}
+
+/* ---- questions ----------------------------------------------------------------------------------------------- */
+
+bool visitors_ask(struct visitors *visitors, void *question) {
+        bool ends;
+
+        pthread_mutex_lock(&visitors->lock);
+        visitors->question = question;
+        visitors->is_asked = !visitors->ends;
+        if (visitors->is_asked)
+                eventfd_write(visitors->asked_fd, 1);
+        while (visitors->is_asked && !visitors->ends)
+                pthread_cond_wait(&visitors->heard, &visitors->lock);
+        ends = visitors->ends;
+        pthread_mutex_unlock(&visitors->lock);
+        return !ends;
+}
+
+/* The visitors' thread waits, so nothing that it has in its question moves. */
+static void on_asked(evutil_socket_t fd, short what, void *arg) {
+        struct visitors *visitors = arg;
+        eventfd_t n;
+
+        (void)what;
+        eventfd_read(fd, &n);
+        visitors->options.hear(visitors->options.arg, visitors->question);
+        pthread_mutex_lock(&visitors->lock);
+        visitors->is_asked = false;
+        pthread_cond_signal(&visitors->heard);
+        pthread_mutex_unlock(&visitors->lock);
+}
+
+/* ---- opening ------------------------------------------------------------------------------------------------- */
+
+static struct MHD_Daemon *start_daemon(struct visitors *visitors, int listen_fd) {
+        const struct visitors_options *options = &visitors->options;
+        unsigned n_max = options->n_max[0] + options->n_max[1] + LEAVING_MAX;
+
+        const struct MHD_OptionItem items[] = {
+                { MHD_OPTION_LISTEN_SOCKET, listen_fd, NULL },
+                { MHD_OPTION_CONNECTION_LIMIT, n_max, NULL },
+                { MHD_OPTION_CONNECTION_TIMEOUT, options->silent_s, NULL },
+                { MHD_OPTION_CONNECTION_MEMORY_LIMIT, HEAD_BYTES, NULL },
+                { MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)visitor_on_connection, visitors },
+                { MHD_OPTION_NOTIFY_COMPLETED, (intptr_t)on_end, visitors },
+                { MHD_OPTION_END, 0, NULL },
+        };
+
+        return MHD_start_daemon(MHD_USE_POLL_INTERNAL_THREAD, 0, NULL, NULL, on_request, visitors, MHD_OPTION_ARRAY,
+                                items, MHD_OPTION_END);
+}
+
+int visitors_open(struct visitors *visitors, struct event_base *base, const struct visitors_options *options,
+                  int listen_fd) {
         *visitors = (struct visitors){ .options = *options };
         TAILQ_INIT(&visitors->list);
-        errno = 0;
-        visitors->listener = address ? evconnlistener_new_bind(base, on_visitor, visitors, flags, SOMAXCONN, address,
-                                                               n_address)
-                                     : evconnlistener_new(base, on_visitor, visitors, flags, 0, fd);
-        if (!visitors->listener)
-                return errno ? -errno : -ENOMEM;
-        evconnlistener_set_error_cb(visitors->listener, on_listen_error);
-        visitors->again = event_new(base, -1, 0, on_again, visitors);
-        return visitors->again ? 0 : -ENOMEM;
+        pthread_mutex_init(&visitors->lock, NULL);
+        pthread_cond_init(&visitors->heard, NULL);
+        visitors->asked_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (visitors->asked_fd >= 0)
+                visitors->asked = event_new(base, visitors->asked_fd, EV_READ | EV_PERSIST, on_asked, visitors);
+        if (!visitors->asked || event_add(visitors->asked, NULL) < 0) {
+                close(listen_fd);
+                return visitors->asked_fd < 0 ? -EMFILE : -ENOMEM;
+        }
+        visitors->daemon = start_daemon(visitors, listen_fd);
+        return visitors->daemon ? 0 : -ENOMEM;
 }
 
 void visitors_close(struct visitors *visitors) {
-        struct visitor *visitor;
-
-        while ((visitor = TAILQ_FIRST(&visitors->list)))
-                visitor_free(visitor);
-        if (visitors->listener)
-                evconnlistener_free(visitors->listener);
-        if (visitors->again)
-                event_free(visitors->again);
+        pthread_mutex_lock(&visitors->lock);
+        visitors->ends = true;
+        pthread_cond_signal(&visitors->heard);
+        pthread_mutex_unlock(&visitors->lock);
+        if (visitors->daemon)
+                MHD_stop_daemon(visitors->daemon);
+        if (visitors->asked)
+                event_free(visitors->asked);
+        if (visitors->asked_fd >= 0)
+                close(visitors->asked_fd);
+        pthread_cond_destroy(&visitors->heard);
+        pthread_mutex_destroy(&visitors->lock);
 }

@@ -1,81 +1,91 @@
-/* proto/http/visitor.h: visitors of a page of ours: who is let in, what they ask, that they take their answers, who is sent away.
+/* proto/http/visitor.h: visitors of a page of ours: who is let in, what they get, who is sent away.
  *
- * One request of a connection is under way at a time. The number of connections is limited. If one more comes, another
- * is closed: first of those that do not take their answer, then of those that have never asked, then of those between
- * two questions; each time the one that has been silent longest. Without memory a connection is closed, because half an
- * answer would be taken for a whole one.
+ * HTTP is libmicrohttpd's: it reads requests of any kind, answers what is none, and never waits for a visitor. This
+ * adds what it does not have: room for others. The number of connections is limited; if one more comes, another is sent
+ * away: first of those that do not take their answer, then of those that have never asked, then of those between two
+ * questions; each time the one that has been silent longest. So whoever opens connections without end takes nobody's
+ * place. Without memory a connection is closed, because half an answer would be taken for a whole one.
  *
- * It uses libevent's buffers, so it is for the daemon and dlctl, and not for the client's library. One thread. */
+ * Visitors are served by a thread of libmicrohttpd's: whatever they do, the thread that opened the page goes on. Only
+ * for what is its own the other one asks it, a question at a time (visitors_ask()). libmicrohttpd polls; its other way,
+ * epoll, overlooks an end that comes together with the last bytes. A page of large answers (parts of files, to other
+ * machines) gives libmicrohttpd the file and the place: MHD_create_response_from_fd_at_offset64().
+ *
+ * It is for the daemon and dlctl, and not for the client's library. */
 #pragma once
 
-#include <event2/buffer.h>
-#include <event2/bufferevent.h>
-#include <event2/util.h>
+#include <microhttpd.h>
+#include <pthread.h>
+#include <stdbool.h>
 #include <sys/queue.h>
 
-#include "proto/http/request.h"
-
-struct evconnlistener;
 struct event;
 struct event_base;
-struct sockaddr;
-
 struct visitors;
 
-enum visitor_state {
-        VISITOR_ASKS,
-        VISITOR_LISTENS, /* takes an answer */
-        VISITOR_LEAVES,  /* has its last one: what it still sends is thrown away */
-};
-
+/* A connection. */
 struct visitor {
         TAILQ_ENTRY(visitor) entry;
         struct visitors *visitors;
-        struct bufferevent *stream;
-        enum visitor_state state;
-        bool is_stranger; /* set by options.meet(): he is in a line of his own, and has little time */
-        bool has_asked, keep, head_only, has_failed;
+        struct MHD_Connection *connection;
+        int fd;
+        bool is_stranger; /* he is in a line of his own, and has little time */
+        bool has_asked, listens;
+        bool has_left; /* was sent away, and is in no line */
+};
+
+struct visitor_header {
+        const char *name, *value;
 };
 
 struct visitors_options {
-        unsigned n_max[2]; /* visitors at once: [is_stranger] */
-        int pause_us;      /* after a few visitors, for other work */
-        int silent_s;      /* a connection without a request */
-        int slow_s;        /* an answer of which nothing is taken */
-        const char *lines; /* of the head of each sentence: "Name: value\r\n" */
+        unsigned n_max[2];                    /* visitors at once: [is_stranger] */
+        unsigned silent_s;                    /* a connection on which nothing happens */
+        const struct visitor_header *headers; /* of each answer that does not have them; ended by a name of NULL */
         void *arg;
 
-        /* Somebody has come. NULL: all are welcome. */
-        void (*meet)(void *arg, struct visitor *visitor, evutil_socket_t fd);
+        /* These are called by the visitors' thread. */
 
-        /* Is this request to be answered? Else this has answered it. `request` is NULL if it could not be read. NULL:
-         * all are. */
-        bool (*admit)(void *arg, struct visitor *visitor, const struct request *request);
+        /* Somebody has come. NULL: nobody is a stranger. */
+        bool (*is_stranger)(void *arg, int fd);
 
-        /* Answers GET or HEAD. */
-        void (*serve)(void *arg, const struct request *request, struct visitor *visitor);
+        /* Answers GET or HEAD with visitor_answer(), and returns what that returns. MHD_NO closes the connection. */
+        enum MHD_Result (*serve)(void *arg, struct visitor *visitor, const char *path);
 
-        /* Closes a connection's socket. */
-        void (*close)(evutil_socket_t fd);
+        /* A connection's socket is about to be closed. NULL: nothing. */
+        void (*leave)(int fd);
+
+        /* And this by the thread that has opened the visitors: what visitors_ask() waits for. */
+        void (*hear)(void *arg, void *question);
 };
 
 struct visitors {
         struct visitors_options options;
-        struct evconnlistener *listener;
-        struct event *again; /* listens again after a pause */
-        unsigned n_at_once;
-        TAILQ_HEAD(, visitor) list; /* the one that has been silent longest is the first */
+        struct MHD_Daemon *daemon;
+        TAILQ_HEAD(, visitor) list; /* the visitors' thread's; the one that has been silent longest is the first */
         unsigned n[2];              /* [is_stranger] */
+
+        int asked_fd; /* an eventfd */
+        struct event *asked;
+        pthread_mutex_t lock; /* a leaf; of these: */
+        pthread_cond_t heard;
+        bool is_asked, ends;
+        void *question;
 };
 
-/* Listens where `address` says; NULL: on `fd`, which listens already. Returns 0 or a negative errno; visitors_close()
+/* Serves on a listening socket, which is libmicrohttpd's from now on. Returns 0 or a negative errno; visitors_close()
  * in any case. The struct stays where it is. */
-int visitors_open(struct visitors *visitors, struct event_base *base, const struct visitors_options *options, int fd,
-                  const struct sockaddr *address, int n_address);
+int visitors_open(struct visitors *visitors, struct event_base *base, const struct visitors_options *options,
+                  int listen_fd);
 void visitors_close(struct visitors *visitors);
 
-/* Answers the request. `lines` are more lines of the head. The body is emptied. */
-void visitor_answer(struct visitor *visitor, int status, const char *type, const char *lines, struct evbuffer *body);
+/* Has the thread that opened the visitors hear this question, and waits until it has. Returns false if the visitors are
+ * being closed. Visitors' thread. */
+bool visitors_ask(struct visitors *visitors, void *question);
 
-/* The same with a sentence, as plain text. */
-void visitor_say(struct visitor *visitor, int status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* Answers the request with this status; the response is given up. NULL: there was no memory for it. Visitors' thread.
+ */
+enum MHD_Result visitor_answer(struct visitor *visitor, unsigned status, struct MHD_Response *response);
+
+/* A sentence as plain text. NULL: no memory. Any thread. */
+struct MHD_Response *visitor_sentence(const char *format, ...) __attribute__((format(printf, 1, 2)));

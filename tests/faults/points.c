@@ -17,8 +17,9 @@ struct range {
 
 /* Libraries that say when they have no memory. libconfuse ends the process; what hwloc, OpenSSL, curl, MPI and systemd
  * do is their own affair: their calls fail as a whole, in calls.h. */
-static const char *const LIBRARIES[] = { "libevent", "libprotobuf-c", "libcjson", "libspng", "libexpat", "libjpeg",
-                                         "libwebp",  "libtiff",       "libgif",   "liblz4",  "libzstd",  "libz" };
+static const char *const LIBRARIES[] = { "libevent", "libprotobuf-c", "libcjson",     "libspng", "libexpat",
+                                         "libjpeg",  "libwebp",       "libtiff",      "libgif",  "liblz4",
+                                         "libzstd",  "libz",          "libmicrohttpd" };
 static struct range ranges[16];
 static size_t n_ranges;
 

@@ -1,5 +1,7 @@
 """`dlctl web` of a test, and what a browser or a scraper sends to it."""
+import contextlib
 import ctypes
+import errno
 import http.client
 import json
 import os
@@ -11,6 +13,34 @@ import urllib.parse
 from harness import DLCTL, LIBC, SANITIZER, end, patience, within
 
 PIDFD_GETFD = 438  # the same number on all machines that are newer than it
+
+
+@contextlib.contextmanager
+def ended_early():
+    """Whoever has answered may end the connection before all that is sent has arrived."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ECONNRESET, errno.EPIPE, errno.ENOTCONN):
+            raise
+
+
+def no_requests(host):
+    """(bytes, statuses) of what the library refuses, or ends without a word."""
+    return [
+        (b"GET / HTTP/2.0\r\n" + host + b"\r\n", ["505"]),
+        (b"\x16\x03\x01\x02\x00\x01\x00\n\r\n\r\n", [""]),
+        (b"hello\r\n\r\n", [""]),
+        (b"hello you\r\n\r\n", ["400"]),
+        (b"GET / HTTP/1.1\r\n" + host + b"nothing\r\n\r\n", ["400"]),
+        (b"GET / HTTP/1.1\r\n" + host + b"Content-Length: -1\r\n\r\n", ["400"]),
+        (b"GET / HTTP/1.1\r\n" + host + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n", ["400"]),
+        (b"GET / HTTP/1.1\r\n" + host + b"X: y\r\n" * 10000 + b"\r\n", ["431", ""]),
+        (b"GET / HTTP/1.1\r\n" + host + b"X: " + b"y" * 100000 + b"\r\n\r\n", ["431", ""]),
+        (b"GET /" + b"y" * 100000, ["414", ""]),
+        (b"GET /?" + b"&a" * 6000 + b" HTTP/1.1\r\n" + host + b"\r\n", ["431", ""]),
+        (b"GET / HT", [""]),
+    ]
 
 
 class Web:
@@ -62,17 +92,17 @@ class Web:
             connection.close()
 
     def send(self, data, shut=True):
-        """Bytes as they are; returns all that comes back."""
+        """Bytes as they are; returns all that comes back. It may answer and end before it has read all of them."""
+        back = b""
         with socket.create_connection((self.host, self.port), timeout=patience(30)) as connection:
-            connection.sendall(data)
-            if shut:
-                connection.shutdown(socket.SHUT_WR)
-            back = b""
-            while True:
-                piece = connection.recv(65536)
-                if not piece:
-                    return back
-                back += piece
+            with ended_early():
+                connection.sendall(data)
+                if shut:
+                    connection.shutdown(socket.SHUT_WR)
+            with ended_early():
+                while piece := connection.recv(65536):
+                    back += piece
+        return back
 
     def status(self, **known):
         query = "&".join(f"{name}={value}" for name, value in known.items())

@@ -1,4 +1,5 @@
-/* web/piece.h: a text that several answers send at once without copies: each holds a reference. One thread. */
+/* web/piece.h: a text that several answers send at once without copies: each holds a reference. Made by one thread, given
+ * up by any. */
 #pragma once
 
 #include <event2/buffer.h>
@@ -7,7 +8,7 @@
 #include "client/dlctl/output.h"
 
 struct piece {
-        unsigned n_references;
+        _Atomic unsigned n_references;
         size_t n; /* bytes */
         char bytes[];
 };

@@ -5,29 +5,6 @@
 
 #include "client/dlctl/command.h"
 
-static void write_page(struct site *site, const struct request *request, struct evbuffer *body) {
-        (void)request;
-        piece_send(site->page.text, body);
-}
-
-static void write_status(struct site *site, const struct request *request, struct evbuffer *body) {
-        struct view_known known = {
-                .sequence = request_number(request, "since", 0),
-                .datasets = request_number(request, "datasets", 0),
-                .errors = request_number(request, "errors", 0),
-        };
-
-        view_write(site->view, &known, body);
-}
-
-static const struct {
-        const char *path, *type;
-        void (*write)(struct site *site, const struct request *request, struct evbuffer *body);
-} PATHS[] = {
-        { "/", "text/html; charset=utf-8", write_page },
-        { "/status.json", "application/json", write_status },
-};
-
 static struct evbuffer *new_body(void) {
         struct evbuffer *body = evbuffer_new();
 
@@ -36,37 +13,55 @@ static struct evbuffer *new_body(void) {
         return body;
 }
 
+/* A number of the query, such as 17 of "since=17&errors=2"; 0 if it is absent or no number. */
+static uint64_t site_number(struct MHD_Connection *request, const char *name) {
+        const char *text = MHD_lookup_connection_value(request, MHD_GET_ARGUMENT_KIND, name);
+
+        return text && strspn(text, "0123456789") == strlen(text) ? strtoull(text, NULL, 10) : 0;
+}
+
+static struct MHD_Response *answer_page(struct site *site) {
+        struct evbuffer *body = new_body();
+
+        watch_looked(site->watch);
+        piece_send(site->page.text, body);
+        return server_body("text/html; charset=utf-8", site->page.policy, body);
+}
+
+static struct MHD_Response *answer_status(struct site *site, struct MHD_Connection *request) {
+        const struct view_known known = {
+                .sequence = site_number(request, "since"),
+                .datasets = site_number(request, "datasets"),
+                .errors = site_number(request, "errors"),
+        };
+        struct evbuffer *body = new_body();
+
+        watch_looked(site->watch);
+        view_write(site->view, &known, body);
+        return server_body("application/json", NULL, body);
+}
+
 /* The status is what tells a scraper that the daemon is away. */
-static void site_serve_metrics(struct site *site, struct visitor *visitor) {
+static struct MHD_Response *answer_metrics(struct site *site, unsigned *ret_status) {
         struct evbuffer *body = new_body();
         struct why why;
 
         if (scrape_take(&site->scrape, body, &why) == 0)
-                server_answer(visitor, 200, "text/plain; version=0.0.4; charset=utf-8", body);
-        else
-                visitor_say(visitor, 503, "%s", why.text);
+                return server_body("text/plain; version=0.0.4; charset=utf-8", NULL, body);
         evbuffer_free(body);
+        *ret_status = MHD_HTTP_SERVICE_UNAVAILABLE;
+        return visitor_sentence("%s", why.text);
 }
 
-void site_serve(void *arg, const struct request *request, struct visitor *visitor) {
-        struct site *site = arg;
-        struct evbuffer *body;
-
-        if (strcmp(request->path, "/metrics") == 0) {
-                site_serve_metrics(site, visitor);
-                return;
-        }
-        for (size_t i = 0; i < sizeof(PATHS) / sizeof(PATHS[0]); i++) {
-                if (strcmp(request->path, PATHS[i].path) != 0)
-                        continue;
-                watch_looked(site->watch);
-                body = new_body();
-                PATHS[i].write(site, request, body);
-                server_answer(visitor, 200, PATHS[i].type, body);
-                evbuffer_free(body);
-                return;
-        }
-        visitor_say(visitor, 404,
-                    "There is no such page here: / is the status page, /status.json what it shows, /metrics is for "
-                    "Prometheus.");
+struct MHD_Response *site_answer(void *arg, struct MHD_Connection *request, const char *path, unsigned *ret_status) {
+        *ret_status = MHD_HTTP_OK;
+        if (strcmp(path, "/") == 0)
+                return answer_page(arg);
+        if (strcmp(path, "/status.json") == 0)
+                return answer_status(arg, request);
+        if (strcmp(path, "/metrics") == 0)
+                return answer_metrics(arg, ret_status);
+        *ret_status = MHD_HTTP_NOT_FOUND;
+        return visitor_sentence("There is no such page here: / is the status page, /status.json what it shows, "
+                                "/metrics is for Prometheus.");
 }

@@ -15,4 +15,4 @@ struct site {
 };
 
 /* For struct server_options; `arg` is the site. */
-void site_serve(void *arg, const struct request *request, struct visitor *visitor);
+struct MHD_Response *site_answer(void *arg, struct MHD_Connection *request, const char *path, unsigned *ret_status);

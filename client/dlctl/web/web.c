@@ -134,9 +134,8 @@ static int web_serve(struct context *context, struct event_base *base, const str
         int r;
 
         page_make(&site.page);
-        options.policy = site.page.policy;
         options.arg = &site;
-        options.serve = site_serve;
+        options.answer = site_answer;
         r = server_open(base, &options, &why, &server);
         if (r < 0) {
                 r = fail(r == -EINVAL ? EXIT_USAGE : EXIT_REFUSED, "web: %s", why.text);

@@ -21,10 +21,12 @@ struct server_options {
         uint16_t port;            /* 0: one that is free */
         const char *const *hosts; /* names that a request may have as its host, ended by NULL */
         uid_t users[SERVER_USERS_MAX];
-        size_t n_users;     /* who may visit, beside root */
-        const char *policy; /* Content-Security-Policy of pages */
-        void *arg;          /* for: */
-        void (*serve)(void *arg, const struct request *request, struct visitor *visitor); /* answers it */
+        size_t n_users; /* who may visit, beside root */
+        void *arg;
+
+        /* What a request gets, and its status; NULL: no memory. Called by the thread that has opened the server. */
+        struct MHD_Response *(*answer)(void *arg, struct MHD_Connection *request, const char *path,
+                                       unsigned *ret_status);
 };
 
 /* Listens. Returns 0, -EINVAL (address), -EADDRINUSE or another negative errno, with a sentence. */
@@ -34,6 +36,6 @@ void server_close(struct server *server); /* takes NULL */
 
 uint16_t server_port(const struct server *server);
 
-/* visitor_answer() with the lines that keep pages of others out; `body` is empty afterwards. `type` is its media type.
- */
-void server_answer(struct visitor *visitor, int status, const char *type, struct evbuffer *body);
+/* A body of a media type as an answer; it is given up. `policy` is its Content-Security-Policy; NULL: nothing may be
+ * loaded. */
+struct MHD_Response *server_body(const char *type, const char *policy, struct evbuffer *body);

@@ -1,6 +1,7 @@
 #include "daemon/ctl/metrics/metrics_http.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,122 +14,114 @@
 #define FRESH_NS    100000000u
 #define FRESH_TIMES 50u /* a text is kept that often as long as it took to make it, and at least FRESH_NS */
 
-/* A text that several answers send without copies. */
-struct piece {
-        unsigned n_references;
-        char *text;
-        size_t n;
-};
-
 struct metrics_http {
         struct server *server;
         int listen_fd;
         struct visitors visitors;
-        struct piece *piece; /* what was made last; NULL: nothing */
+
+        /* The visitors' thread's, but the main thread's while it is asked. */
+        struct MHD_Response *text; /* what was made last; NULL: nothing, or there was no memory */
         uint64_t fresh_until_ns;
 };
 
-/* ---- the text ------------------------------------------------------------------------------------------------ */
+/* ---- the main thread: the text ------------------------------------------------------------------------------- */
 
-static void metrics_http_piece_unref(struct piece *piece) {
-        if (!piece || --piece->n_references > 0)
-                return;
-        free(piece->text);
-        free(piece);
-}
-
-static void on_sent(const void *text, size_t n, void *piece) {
-        (void)text;
-        (void)n;
-        metrics_http_piece_unref(piece);
-}
-
-static struct piece *piece_make(struct server *server) {
-        struct piece *piece = calloc(1, sizeof(*piece));
+static struct MHD_Response *text_make(struct server *server) {
+        struct MHD_Response *response = NULL;
         struct metrics metrics;
+        char *text;
+        size_t n;
         int r;
 
-        if (!piece)
-                return NULL;
-        piece->n_references = 1;
         r = metrics_collect(server, NULL, &metrics);
         if (r == 0)
-                r = metrics_write(&metrics, &piece->text, &piece->n);
+                r = metrics_write(&metrics, &text, &n);
         metrics_free(&metrics);
-        if (r == 0)
-                return piece;
-        metrics_http_piece_unref(piece);
-        return NULL;
+        if (r < 0)
+                return NULL;
+        response = MHD_create_response_from_buffer(n, text, MHD_RESPMEM_MUST_FREE);
+        if (!response)
+                free(text);
+        else
+                MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
+                                        "text/plain; version=0.0.4; charset=utf-8");
+        return response;
 }
 
-/* NULL: no memory. */
-static struct piece *current_piece(struct metrics_http *http) {
+static void text_give_up(struct metrics_http *http) {
+        if (http->text)
+                MHD_destroy_response(http->text); /* visitors who take it keep it */
+        http->text = NULL;
+}
+
+static void make_text(void *arg, void *question) {
+        struct metrics_http *http = arg;
         uint64_t begin_ns = clock_now_ns(), took_ns;
 
-        if (http->piece && begin_ns < http->fresh_until_ns)
-                return http->piece;
-        metrics_http_piece_unref(http->piece);
-        http->piece = piece_make(http->server);
+        (void)question;
+        text_give_up(http);
+        http->text = text_make(http->server);
         took_ns = clock_now_ns() - begin_ns;
         http->fresh_until_ns = begin_ns + (took_ns * FRESH_TIMES > FRESH_NS ? took_ns * FRESH_TIMES : FRESH_NS);
-        return http->piece;
 }
 
-/* ---- visitors ------------------------------------------------------------------------------------------------ */
+/* ---- the visitors' thread ------------------------------------------------------------------------------------ */
 
-static void metrics_http_serve(struct metrics_http *http, struct visitor *visitor) {
-        struct piece *piece = current_piece(http);
-        struct evbuffer *body = evbuffer_new();
+static enum MHD_Result serve(void *arg, struct visitor *visitor, const char *path) {
+        struct metrics_http *http = arg;
 
-        if (!body || !piece || evbuffer_add_reference(body, piece->text, piece->n, on_sent, piece) < 0) {
-                visitor_say(visitor, 503, "The daemon has no memory for the text: try again.");
-        } else {
-                piece->n_references++;
-                visitor_answer(visitor, 200, "text/plain; version=0.0.4; charset=utf-8", "", body);
-        }
-        if (body)
-                evbuffer_free(body);
+        if (strcmp(path, "/metrics") != 0)
+                return visitor_answer(visitor, MHD_HTTP_NOT_FOUND,
+                                      visitor_sentence("There is one page here: /metrics."));
+        if ((!http->text || clock_now_ns() >= http->fresh_until_ns) && !visitors_ask(&http->visitors, NULL))
+                return MHD_NO;
+        if (!http->text)
+                return visitor_answer(visitor, MHD_HTTP_SERVICE_UNAVAILABLE,
+                                      visitor_sentence("The daemon has no memory for the text: try again."));
+        return MHD_queue_response(visitor->connection, MHD_HTTP_OK, http->text);
 }
 
-static void serve(void *arg, const struct request *request, struct visitor *visitor) {
-        if (strcmp(request->path, "/metrics") == 0)
-                metrics_http_serve(arg, visitor);
-        else
-                visitor_say(visitor, 404, "There is one page here: /metrics.");
-}
+/* A copy keeps it open, so that it is not libmicrohttpd's close() that waits for what a stranger has sent. */
+static void metrics_http_leave(int fd) {
+        int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 
-static void metrics_http_end(evutil_socket_t fd) {
-        closer_end_connection(fd, (uid_t)-1);
+        if (copy >= 0)
+                closer_end_connection(copy, (uid_t)-1);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
 
 int metrics_http_open(struct event_base *base, int listen_fd, struct server *server, struct metrics_http **ret_http) {
+        static const struct visitor_header NO_HEADERS[] = { { NULL, NULL } };
         struct metrics_http *http = calloc(1, sizeof(*http));
         const struct visitors_options options = {
-                .n_max = { 8 },
-                .pause_us = 5000,
+                .n_max = { 32 },
                 .silent_s = 150, /* scrapers keep their connection from one minute to the next */
-                .slow_s = 10,
-                .lines = "",
+                .headers = NO_HEADERS,
                 .arg = http,
                 .serve = serve,
-                .close = metrics_http_end,
+                .leave = metrics_http_leave,
+                .hear = make_text,
         };
+        int copy = fcntl(listen_fd, F_DUPFD_CLOEXEC, 0), r;
 
-        if (!http) {
+        if (!http || copy < 0) {
+                r = http ? -errno : -ENOMEM;
+                if (copy >= 0)
+                        close(copy);
                 close(listen_fd);
-                return -ENOMEM;
+                free(http);
+                return r;
         }
         http->server = server;
         http->listen_fd = listen_fd;
         closer_refuse_descriptors(listen_fd);
-        if (visitors_open(&http->visitors, base, &options, listen_fd, NULL, 0) < 0) {
+        r = visitors_open(&http->visitors, base, &options, copy);
+        if (r < 0)
                 metrics_http_close(http);
-                return -ENOMEM;
-        }
-        *ret_http = http;
-        return 0;
+        else
+                *ret_http = http;
+        return r;
 }
 
 void metrics_http_close(struct metrics_http *http) {
@@ -136,6 +129,6 @@ void metrics_http_close(struct metrics_http *http) {
                 return;
         visitors_close(&http->visitors);
         closer_close(http->listen_fd, (uid_t)-1); /* with what those sent who were not let in */
-        metrics_http_piece_unref(http->piece);
+        text_give_up(http);
         free(http);
 }
