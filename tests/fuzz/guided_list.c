@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "daemon/fetch/hub_address.h"
 #include "daemon/fetch/origin/url_list.h"
 #include "daemon/fetch/s3_address.h"
 #include "daemon/fetch/url_line.h"
@@ -60,6 +61,14 @@ static void use_url(const char *url) {
 
                 if (s3_address(&STORES[i], url, &address, &why) == 0)
                         free(address);
+        }
+        if (strncasecmp(url, "hf://", 5) == 0) {
+                char *address = NULL;
+
+                if (hub_address("https://h", url, &address, &why) == 0)
+                        free(address);
+                else if (!why.text[0])
+                        abort();
         }
         url_same_server(url, "https://h:443/x");
         url_same_server(url, url);
