@@ -19,7 +19,7 @@ struct dlp_philox {
 /* Four random words for a counter and a key. */
 void dlp_philox_block(const uint32_t counter[4], const uint32_t key[2], uint32_t ret_words[4]);
 
-/* `step` numbers the step within the pipeline; 0xffff is taken (the permutation of the order "tdperm"). */
+/* `step` numbers the step within the pipeline; 0xffff is taken (the permutations of orders, tdperm.h). */
 void dlp_philox_init(struct dlp_philox *philox, uint64_t seed, uint32_t epoch, uint64_t sample, uint16_t step);
 
 /* The seed of another stream of draws: `draws` 0 is the seed itself; any other number gives an independent seed, for

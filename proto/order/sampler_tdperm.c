@@ -8,7 +8,7 @@ static uint64_t n_positions(const struct dlp_sampler_terms *terms) {
 
 static void begin(struct dlp_sampler *sampler, const struct dlp_sampler_terms *terms, void *table) {
         (void)table;
-        dlp_tdperm_init(&sampler->tdperm, terms->seed, terms->epoch, terms->n_samples);
+        dlp_tdperm_init(&sampler->tdperm, terms->seed, terms->epoch, 0, terms->n_samples);
 }
 
 static uint64_t at(const struct dlp_sampler *sampler, uint64_t position) {

@@ -37,12 +37,12 @@ static uint32_t bits_for(uint64_t n) {
         return n_bits;
 }
 
-void dlp_tdperm_init(struct dlp_tdperm *tdperm, uint64_t seed, uint64_t epoch, uint64_t n) {
+void dlp_tdperm_init(struct dlp_tdperm *tdperm, uint64_t seed, uint64_t epoch, uint64_t stream, uint64_t n) {
         uint32_t n_bits = bits_for(n);
         struct dlp_philox philox;
 
         *tdperm = (struct dlp_tdperm){ .n = n, .high_bits = n_bits / 2, .low_bits = n_bits - n_bits / 2 };
-        dlp_philox_init(&philox, seed, (uint32_t)epoch, 0, STEP_OF_ORDER);
+        dlp_philox_init(&philox, seed, (uint32_t)epoch, stream, STEP_OF_ORDER);
         for (unsigned i = 0; i < DLP_TDPERM_ROUNDS; i++) {
                 uint64_t low = dlp_philox_u32(&philox);
 

@@ -25,8 +25,9 @@ struct dlp_tdperm {
         uint32_t flip;                /* 1: indices 0 and 1 change places */
 };
 
-/* Prepares the permutation of n <= 2^63 elements; only 32 bits of `epoch` count. Some hundred nanoseconds. */
-void dlp_tdperm_init(struct dlp_tdperm *tdperm, uint64_t seed, uint64_t epoch, uint64_t n);
+/* Prepares the permutation of n <= 2^63 elements; only 32 bits of `epoch` count. `stream` numbers the permutations of a
+ * seed and an epoch, which are independent of each other: that of the order "tdperm" is 0. Some hundred nanoseconds. */
+void dlp_tdperm_init(struct dlp_tdperm *tdperm, uint64_t seed, uint64_t epoch, uint64_t stream, uint64_t n);
 
 /* The index at `position` < n. Some tens of nanoseconds. */
 uint64_t dlp_tdperm_at(const struct dlp_tdperm *tdperm, uint64_t position);

@@ -402,7 +402,7 @@ uint64_t expected_index(const struct rank *rank, uint64_t epoch, uint64_t idx_sa
         if (!options->shuffle)
                 return position;
         if (options->order == DLP_ORDER_TDPERM) {
-                dlp_tdperm_init(&tdperm, options->seed, epoch, n);
+                dlp_tdperm_init(&tdperm, options->seed, epoch, 0, n);
                 return dlp_tdperm_at(&tdperm, position);
         }
         table = calloc(n, dlp_shuffle_element_bytes(n));

@@ -198,7 +198,7 @@ START_TEST(a_computed_order_is_there_at_once_and_takes_no_memory) {
         struct order_tables *tables = start(&owner);
         uint64_t idx;
 
-        dlp_tdperm_init(&tdperm, 40, 2, spec.terms.n_samples);
+        dlp_tdperm_init(&tdperm, 40, 2, 0, spec.terms.n_samples);
         ck_assert_int_eq(order_table_get(tables, &spec, &table, NULL), 0);
         ck_assert_int_eq(order_table_at(table, spec.terms.n_samples - 1, &idx), 0);
         for (uint64_t k = 0; k < spec.terms.n_samples; k += 997) {

@@ -86,7 +86,7 @@ START_TEST(the_order_is_the_one_of_the_vectors) {
                 if (!vectors_kind(&vectors, "tdperm1"))
                         continue;
                 dlp_tdperm_init(&tdperm, vector_u64(vectors.text, "seed"), vector_u64(vectors.text, "epoch"),
-                                vector_u64(vectors.text, "n"));
+                                0, vector_u64(vectors.text, "n"));
                 vector_array(vectors.line, "positions", &n_positions);
                 for (size_t i = 0; i < n_positions; i++) {
                         uint64_t position = exact_item(vectors.text, "positions", i);
@@ -112,7 +112,7 @@ START_TEST(each_index_comes_once_and_finds_its_position) {
                 uint8_t *seen = calloc(SIZES[i], 1);
                 struct dlp_tdperm tdperm;
 
-                dlp_tdperm_init(&tdperm, 7 + i, i, SIZES[i]);
+                dlp_tdperm_init(&tdperm, 7 + i, i, 0, SIZES[i]);
                 for (uint64_t position = 0; position < SIZES[i]; position++) {
                         uint64_t index = dlp_tdperm_at(&tdperm, position);
 
@@ -131,7 +131,7 @@ START_TEST(the_largest_datasets_have_an_order_too) {
         for (size_t i = 0; i < sizeof(SIZES) / sizeof(SIZES[0]); i++) {
                 struct dlp_tdperm tdperm;
 
-                dlp_tdperm_init(&tdperm, UINT64_MAX, UINT32_MAX, SIZES[i]);
+                dlp_tdperm_init(&tdperm, UINT64_MAX, UINT32_MAX, 0, SIZES[i]);
                 for (uint64_t k = 0; k < 1000; k++) {
                         uint64_t position = k % 2 ? SIZES[i] - 1 - k : k, index = dlp_tdperm_at(&tdperm, position);
 
@@ -151,8 +151,8 @@ START_TEST(seed_and_epoch_each_make_another_order) {
                 for (size_t k = 0; k < i; k++) {
                         unsigned n_same = 0;
 
-                        dlp_tdperm_init(&a, PAIRS[i][0], PAIRS[i][1], 10000);
-                        dlp_tdperm_init(&b, PAIRS[k][0], PAIRS[k][1], 10000);
+                        dlp_tdperm_init(&a, PAIRS[i][0], PAIRS[i][1], 0, 10000);
+                        dlp_tdperm_init(&b, PAIRS[k][0], PAIRS[k][1], 0, 10000);
                         for (uint64_t position = 0; position < 10000; position++)
                                 n_same += dlp_tdperm_at(&a, position) == dlp_tdperm_at(&b, position);
                         ck_assert_uint_lt(n_same, 20); /* one is expected */
