@@ -9,6 +9,7 @@
 #include "client/dlctl/control.h"
 #include "client/dlctl/dlctl_options.h"
 #include "client/dlctl/dlctl_text.h"
+#include "client/dlctl/orders/dlctl_blocks.h"
 #include "client/dlctl/orders/dlctl_made.h"
 #include "client/dlctl/waiting.h"
 #include "proto/base/clock.h"
@@ -24,6 +25,7 @@
 struct order {
         struct dlp_sampler_terms terms;
         struct dlp_sampler sampler;
+        struct dlp_blocks blocks;
         struct dlp_epoch_plan plan;
         uint64_t world, rank, batch_size, position, shuffle_buffer; /* as asked for */
         enum dlp_dealing dealing;
@@ -187,6 +189,21 @@ static int check_dealing(struct order *order, const char *dealing, const char *p
         return EXIT_DONE;
 }
 
+static int dlctl_order_choose(struct order *order, const char *name, const char *blocks) {
+        struct dlp_order_choice choice;
+        struct why why;
+
+        if (dlp_order_choice_read(name, &choice, &why) < 0)
+                return fail(EXIT_REFUSED, "%s", why.text);
+        order->terms.kind = choice.kind;
+        order->terms.window = choice.window;
+        if (choice.kind == DLP_ORDER_BLOCKS) {
+                order->terms.blocks = &order->blocks;
+                return blocks_read(blocks, order->terms.n_samples, &order->blocks);
+        }
+        return blocks ? fail(EXIT_REFUSED, "blocks: is for --order blocks") : EXIT_DONE;
+}
+
 /* All that is dealt to the rank, less what drop_last leaves out. */
 static uint64_t dlctl_order_count_served(const struct dlp_epoch_plan *plan) {
         struct dlp_plan_batch last;
@@ -200,7 +217,7 @@ static uint64_t dlctl_order_count_served(const struct dlp_epoch_plan *plan) {
 int order_run(struct context *context, const struct command *command, int argc, char **argv) {
         static struct order order = { .terms = { .shuffle = true }, .world = 1, .steps = "" };
         struct dlp_epoch_terms epoch_terms;
-        const char *dealing = "strided", *partition = "pad", *name = "torch";
+        const char *dealing = "strided", *partition = "pad", *name = "torch", *blocks = NULL;
         const struct option_row rows[] = {
                 { "samples", OPTION_NUMBER, &order.terms.n_samples, "N", "samples in the dataset" },
                 { "world", OPTION_NUMBER, &order.world, "W", "ranks (default 1)" },
@@ -214,7 +231,10 @@ int order_run(struct context *context, const struct command *command, int argc, 
                   "samples a batch, for --dealing chunk and batch, and for samplers" },
                 { "drop-last", OPTION_FLAG, &order.drop_last, NULL, "leave out the last batch if it is incomplete" },
                 { "partition", OPTION_TEXT, &partition, "P", "pad, drop or exact (default pad)" },
-                { "order", OPTION_TEXT, &name, "O", "torch, tdperm or buffer (default torch)" },
+                { "order", OPTION_TEXT, &name, "torch|tdperm|buffer|blocks",
+                  "how it is shuffled (default torch); also blocks(window=N)" },
+                { "blocks", OPTION_TEXT, &blocks, "FILE",
+                  "samples of each block of --order blocks, one number a line; or one number for all (default 1024)" },
                 { "shuffle-buffer", OPTION_NUMBER, &order.shuffle_buffer, "N",
                   "samples in the shuffle buffer of --order buffer (default 1000)" },
                 { "sampler", OPTION_TEXT, &order.steps, "SAMPLER",
@@ -238,8 +258,9 @@ int order_run(struct context *context, const struct command *command, int argc, 
         r = check_dealing(&order, dealing, partition);
         if (r != EXIT_DONE)
                 return r;
-        if (dlp_order_kind_from_name(name, &order.terms.kind) < 0)
-                return refuse_choice(EXIT_REFUSED, "order", name, dlp_order_kinds);
+        r = dlctl_order_choose(&order, name, blocks);
+        if (r != EXIT_DONE)
+                return r;
 
         if (order.shuffle_buffer > 0 && order.terms.kind != DLP_ORDER_BUFFER)
                 return fail(EXIT_REFUSED, "shuffle-buffer: is for --order buffer");
@@ -277,6 +298,7 @@ int order_run(struct context *context, const struct command *command, int argc, 
         else
                 r = order.n_served > 0 ? print_all(&order) : EXIT_DONE;
         made_free(&order.made);
+        free((uint64_t *)(uintptr_t)order.blocks.ends);
         text_flush(&order.text);
         return r;
 }

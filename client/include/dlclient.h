@@ -149,7 +149,9 @@ struct dlc_options {
                                 * torch's DistributedSampler; "drop": the rest is left out; "exact": each sample once */
         const char *order;     /* "torch" (default): the order of torch's samplers. "tdperm": an order of our own that
                                 * takes no memory and resumes at once, for datasets of 10^8 samples and more. "buffer":
-                                * WebDataset's shuffle buffer; a stream always has it. See shuffle_buffer */
+                                * WebDataset's shuffle buffer; a stream always has it. See shuffle_buffer. "blocks",
+                                * "blocks(window=16)": the dataset's shards in random sequence, a few of them (8)
+                                * shuffled together, for data that are far away; see docs/orders.md */
         const char *on_error;  /* at a damaged sample: "fail" (default) ends the job; "substitute" serves the next one
                                 * of the order in its place; "skip" leaves it out, so that batches may be smaller
                                 * and a rank may get one batch fewer: not for ranks that must step together */
@@ -449,6 +451,9 @@ struct dlc_info {
         const char *dataset;        /* as the daemon calls it: of a path, the whole path, and its options in braces */
         const char *socket;         /* of the daemon: /run/dataloaderd/dataloaderd.sock, or of a private one */
         const char *ticket; /* for dlc_work_open(), which applies functions of the pipeline; "": it names none */
+        const char *order;  /* in its canonical spelling: "torch", "blocks(window=16)" */
+        const char
+                *blocks_digest; /* hex: identifies where the dataset's blocks end; "": the order does not go by them */
 };
 
 /* Never NULL for a loader; valid until dlc_close(). Constant, except for what a restart of the daemon changes: memory,

@@ -185,6 +185,7 @@ int dli_attach_ask(struct dlc_loader *loader) {
 /* Texts of a message that are not set arrive as "". What has been known since dlc_open() must not have changed. */
 static int keep_texts(struct dlc_loader *loader, const Dlp__Attached *attached) {
         struct dlc_info *info = &loader->info;
+        struct dlp_order_choice choice;
 
         if (!loader->digest) {
                 loader->digest = strdup(attached->dataset_digest);
@@ -204,6 +205,11 @@ static int keep_texts(struct dlc_loader *loader, const Dlp__Attached *attached) 
                 info->pipeline = loader->pipeline;
                 info->job = loader->job;
                 info->sampler = loader->sampler;
+                snprintf(loader->blocks_digest, sizeof(loader->blocks_digest), "%s", attached->blocks_digest);
+                info->blocks_digest = loader->blocks_digest;
+                choice = dli_order_choice(&loader->options);
+                dlp_order_choice_print(&choice, loader->order);
+                info->order = loader->order;
                 info->columns_digest = loader->columns.digest;
                 info->dataset = loader->dataset;
                 info->uses_batch_size = attached->uses_batch_size;
@@ -211,6 +217,12 @@ static int keep_texts(struct dlc_loader *loader, const Dlp__Attached *attached) 
                         why_set(&loader->warning, 0, "%s", attached->doubt);
                 return dli_parts_keep(loader, attached);
         }
+        if (strcmp(attached->blocks_digest, loader->blocks_digest) != 0)
+                return why_set(
+                        &loader->reason, -ESTALE,
+                        "%s: while the daemon was away, the dataset's samples were distributed over other shards, "
+                        "so its order of blocks is another; open a new loader",
+                        loader->options.dataset);
         if ((loader->is_stream ? attached->n_samples == DLP_UNKNOWN : attached->n_samples == info->dataset_samples) &&
             strcmp(attached->dataset_digest, loader->digest) == 0)
                 return 0;

@@ -132,6 +132,7 @@ void dlc_close(struct dlc_loader *loader) {
         dli_samples_free(loader);
         dli_diagnosis_free(loader);
         free(loader->made.samples);
+        free((uint64_t *)(uintptr_t)loader->blocks.ends);
         dli_columns_free(&loader->columns);
         dli_options_free(&loader->options);
         free(loader->digest);

@@ -1,5 +1,6 @@
 /* What an epoch holds, for those who ask before they take its batches: the samples of this rank in their order, and how
- * many batches are left from a place on. Computed here; the daemon is asked for the columns of a sampler alone. */
+ * many batches are left from a place on. Computed here; the daemon is asked for the columns of a sampler and for the
+ * dataset's blocks alone. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -17,6 +18,14 @@ static int refuse_unknown(struct dlc_loader *loader, const char *function) {
         return 0;
 }
 
+struct dlp_order_choice dli_order_choice(const struct dlc_options *options) {
+        struct dlp_order_choice choice = { .kind = DLP_ORDER_TORCH };
+        struct why refused;
+
+        dlp_order_choice_read(options->order, &choice, &refused);
+        return choice;
+}
+
 struct dlp_sampler_terms dli_sampler_terms(const struct dlc_loader *loader, uint64_t epoch) {
         const struct dlc_options *options = &loader->options;
         struct dlp_sampler_terms terms = { .n_samples = loader->info.dataset_samples,
@@ -24,8 +33,11 @@ struct dlp_sampler_terms dli_sampler_terms(const struct dlc_loader *loader, uint
                                            .epoch = epoch,
                                            .shuffle = options->shuffle,
                                            .shuffle_buffer = (uint32_t)options->shuffle_buffer };
+        struct dlp_order_choice choice = dli_order_choice(options);
 
-        dlp_order_kind_from_name(options->order, &terms.kind);
+        terms.kind = choice.kind;
+        terms.window = choice.window;
+        terms.blocks = &loader->blocks;
         return terms;
 }
 
@@ -89,10 +101,15 @@ int dlc_epoch_length(struct dlc_loader *loader, uint64_t epoch, uint64_t *ret_n,
 static int client_order_shuffle(struct dlc_loader *loader, uint64_t epoch, const struct dlp_epoch_plan *plan,
                                 int64_t *ret_samples) {
         struct dlp_sampler_terms terms = dli_sampler_terms(loader, epoch);
-        uint64_t n_bytes = dlp_sampler_table_bytes(&terms);
-        void *table = calloc(1, n_bytes + 1); /* + 1: never an allocation of 0 bytes */
         struct dlp_sampler sampler;
+        uint64_t n_bytes;
+        void *table;
+        int r = dli_samples_blocks(loader);
 
+        if (r < 0)
+                return r;
+        n_bytes = dlp_sampler_table_bytes(&terms);
+        table = calloc(1, n_bytes + 1); /* + 1: never an allocation of 0 bytes */
         if (!table)
                 return why_set(&loader->reason, -ENOMEM, "no memory for an order of %llu",
                                (unsigned long long)terms.n_samples);

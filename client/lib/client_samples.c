@@ -1,5 +1,5 @@
-/* What the daemon knows of samples without reading them: names, and numbers such as labels. Nothing is kept but the
- * names of the last call. */
+/* What the daemon knows of samples without reading them: names, numbers such as labels, and the blocks in which they
+ * lie. Of these nothing is kept but the names of the last call, and the blocks. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -197,4 +197,66 @@ int dli_samples_column(struct dlc_loader *loader, const struct dlp_column_wish *
         };
         *ret_values = values;
         return 0;
+}
+
+/* ---- blocks ---------------------------------------------------------------------------------------------------- */
+
+static int client_samples_add_blocks(struct dlc_loader *loader, const ProtobufCBinaryData *numbers) {
+        uint64_t n = numbers->len / sizeof(uint64_t), *ends, end = 0;
+
+        if (n == 0 || numbers->len % sizeof(uint64_t) > 0 || n > UINT32_MAX - loader->blocks.n)
+                return makes_no_sense(loader, "blocks");
+        ends = realloc((uint64_t *)(uintptr_t)loader->blocks.ends, (loader->blocks.n + n) * sizeof(*ends));
+        if (!ends)
+                return why_set(&loader->reason, -ENOMEM, "no memory for the blocks of a dataset");
+        loader->blocks.ends = ends;
+        memcpy(ends + loader->blocks.n, numbers->data, numbers->len);
+        for (uint64_t i = 0; i < n; i++) {
+                uint64_t before = loader->blocks.n > 0 ? ends[loader->blocks.n - 1] : 0;
+
+                end = ends[loader->blocks.n];
+                if (end <= before || end > loader->info.dataset_samples)
+                        return makes_no_sense(loader, "blocks");
+                loader->blocks.n++;
+        }
+        return 0;
+}
+
+static int ask_blocks(struct dlc_loader *loader, void *userdata) {
+        Dlp__SamplesRequest body = DLP__SAMPLES_REQUEST__INIT;
+        Dlp__Request request = DLP__REQUEST__INIT;
+        uint64_t first = loader->blocks.n;
+        Dlp__Reply *reply;
+        int r;
+
+        (void)userdata;
+        body.samples = &first;
+        body.n_samples = 1;
+        body.blocks = true;
+        request.body_case = DLP__REQUEST__BODY_SAMPLES;
+        request.samples = &body;
+        r = dli_connection_call(&loader->connection, &request, DLI_ANSWER_TIMEOUT_MS, &loader->reason, &reply, NULL, 0);
+        if (r == DLI_ASK_AGAIN)
+                return -EREMOTEIO;
+        if (r < 0)
+                return r;
+        if (reply->body_case == DLP__REPLY__BODY_SAMPLES)
+                r = client_samples_add_blocks(loader, &reply->samples->numbers);
+        else
+                r = why_set(&loader->reason, -EPROTO, "the daemon at %s answered another question",
+                            loader->connection.path);
+        dlp__reply__free_unpacked(reply, NULL);
+        return r;
+}
+
+int dli_samples_blocks(struct dlc_loader *loader) {
+        bool goes_by_them = loader->options.shuffle && dli_order_choice(&loader->options).kind == DLP_ORDER_BLOCKS;
+        int r = 0;
+
+        while (r == 0 && goes_by_them && loader->info.dataset_samples > 0 &&
+               (loader->blocks.n == 0 || loader->blocks.ends[loader->blocks.n - 1] < loader->info.dataset_samples))
+                r = dli_restart_ask(loader, ask_blocks, NULL);
+        if (r < 0)
+                loader->blocks.n = 0;
+        return r;
 }

@@ -22,7 +22,7 @@ static struct dlp_epoch_terms cursor_terms_of(const struct dlc_options *options,
                                          .batch_size = (uint32_t)options->batch_size,
                                          .drop_last = options->drop_last };
 
-        dlp_order_kind_from_name(options->order, &sampler.kind); /* the daemon refuses unknown names */
+        sampler.kind = dli_order_choice(options).kind;
         dlp_dealing_from_name(options->dealing, &terms.dealing);
         dlp_partition_from_name(options->partition, &terms.partition);
         terms.n_positions = dlp_sampler_n_positions(&sampler);

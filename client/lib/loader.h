@@ -102,6 +102,9 @@ struct dlc_loader {
         bool deals_batches;       /* and what ranks are dealt are whole batches */
         bool has_units;           /* or rows of a batch with several samples each */
         struct dli_columns columns;
+        struct dlp_blocks blocks;         /* owned, if the order goes by them; n = 0: not asked for yet */
+        char blocks_digest[65];           /* for info; "": there are none */
+        char order[DLP_ORDER_CHOICE_MAX]; /* for info */
         struct dli_made made; /* from dlc_epoch_length() to dlc_epoch_order(); samples NULL: there is none */
         bool has_ended;       /* an epoch has ended at least once */
         struct dlc_info info;
@@ -253,10 +256,17 @@ void dli_samples_free(struct dlc_loader *loader);
 int dli_samples_column(struct dlc_loader *loader, const struct dlp_column_wish *wish, struct dlp_column *ret_column,
                        void **ret_values);
 
+/* Asks the daemon for the loader's blocks, unless they are there; nothing if its order does not go by them. */
+int dli_samples_blocks(struct dlc_loader *loader);
+
 /* ---- client_order.c -------------------------------------------------------------------------------------------------
  */
 
+/* Of the epoch's order. Where it goes by blocks, they are those of dli_samples_blocks(). */
 struct dlp_sampler_terms dli_sampler_terms(const struct dlc_loader *loader, uint64_t epoch);
+
+/* The order that the options name; torch's, if it is not known, which the daemon refuses. */
+struct dlp_order_choice dli_order_choice(const struct dlc_options *options);
 
 /* ---- stats.c -------------------------------------------------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
-/* What is known of samples without reading them: their names, and the numbers of a field, such as labels. Of the
- * dataset that a connection is served from, a page at a time. */
+/* What is known of samples without reading them: their names, the numbers of a field, such as labels, and in which
+ * blocks they lie. Of the dataset that a connection is served from, a page at a time. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -97,6 +97,21 @@ static int fill_numbers(const struct source *source, const Dlp__SamplesRequest *
         return 0;
 }
 
+static int fill_blocks(const struct job *job, const Dlp__SamplesRequest *asked, Dlp__SamplesReply *reply,
+                       struct why *why) {
+        const struct dlp_blocks *blocks = job->sampling ? &job->sampling->blocks : NULL;
+        uint64_t n;
+
+        if (!blocks || blocks->n == 0 || asked->n_samples != 1 || asked->samples[0] >= blocks->n)
+                return why_set(why, -EINVAL, "samples: the order of this job has no such block");
+        n = blocks->n - asked->samples[0];
+        n = n < DLP_SAMPLES_ASKED_MAX ? n : DLP_SAMPLES_ASKED_MAX;
+        reply->dtype = DLP_DTYPE_UINT64;
+        reply->numbers.data = (uint8_t *)(uintptr_t)(blocks->ends + asked->samples[0]);
+        reply->numbers.len = n * sizeof(*blocks->ends);
+        return 0;
+}
+
 static int ctl_samples_check(const struct source *source, const Dlp__SamplesRequest *asked, struct why *why) {
         uint64_t n_known = source_n_known(source);
 
@@ -124,7 +139,9 @@ void handle_samples(struct session *session, const Dlp__Request *request) {
         }
         source = dataset_source(session->feed->dataset->dataset);
         r = ctl_samples_check(source, asked, &why);
-        if (r == 0 && asked->field[0])
+        if (r == 0 && asked->blocks)
+                r = fill_blocks(session->job, asked, &samples, &why);
+        else if (r == 0 && asked->field[0])
                 r = fill_numbers(source, asked, &samples, &why);
         else if (r == 0)
                 fill_names(source, asked, &samples);

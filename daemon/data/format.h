@@ -75,11 +75,12 @@ struct format_written {
 
 struct format {
         const char *name;
-        const char *doc;     /* a paragraph, as kinds have it (proto/text/kinds.h): what it is of, what is a sample */
-        const char *example; /* the keys of a dataset of it */
-        bool takes_files;    /* the path may also name files; otherwise only a folder */
-        bool is_prepared;    /* its files are shards that the preparation of a staging made */
-        bool is_object;      /* it stands for an object of the client's: there are no files that others could find */
+        const char *doc;      /* a paragraph, as kinds have it (proto/text/kinds.h): what it is of, what is a sample */
+        const char *example;  /* the keys of a dataset of it */
+        bool takes_files;     /* the path may also name files; otherwise only a folder */
+        bool is_prepared;     /* its files are shards that the preparation of a staging made */
+        bool is_read_through; /* how many samples a file has is known once all of it has been read, not from its head */
+        bool is_object;       /* it stands for an object of the client's: there are no files that others could find */
 
         /* The keys of the configuration that it takes (data/format_options.h), a row each, and a row without a name at
          * the end; NULL: none. Another order would make its indices anew. */

@@ -66,6 +66,16 @@ const char *source_broken(const struct source *source, uint64_t sample) {
         return source->type->broken ? source->type->broken(source, sample) : NULL;
 }
 
+bool source_shard_end(const struct source *source, uint64_t sample, uint64_t *ret_end) {
+        uint64_t within = sample;
+        const struct source *part = source_with(source, &within);
+
+        if (!part->type->shard_end || !part->type->shard_end(part, within, ret_end))
+                return false;
+        *ret_end += sample - within;
+        return true;
+}
+
 void source_locate(const struct source *source, uint64_t sample, uint32_t field, struct extent *ret_extent) {
         assert(sample < source->n_samples && field < source->schema.n_fields);
         source = source_with(source, &sample);

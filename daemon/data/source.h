@@ -124,6 +124,10 @@ uint64_t source_n_possible(const struct source *source);
  * it took it in. */
 const char *source_broken(const struct source *source, uint64_t sample);
 
+/* Where the shard ends in which the sample (< n_samples) lies: the first sample after it that lies in another one, or
+ * n_samples. False: shards do not hold samples that follow each other, or there are none. */
+bool source_shard_end(const struct source *source, uint64_t sample, uint64_t *ret_end);
+
 /* Where the stored field `field` of the sample (< n_samples) lies. */
 void source_locate(const struct source *source, uint64_t sample, uint32_t field, struct extent *ret_extent);
 

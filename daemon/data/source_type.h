@@ -26,6 +26,9 @@ struct source_type {
         /* Where a stored field is. */
         void (*locate)(const struct source *source, uint64_t sample, uint32_t field, struct extent *ret_extent);
 
+        /* As source_shard_end(). NULL: always false. */
+        bool (*shard_end)(const struct source *source, uint64_t sample, uint64_t *ret_end);
+
         /* The bytes of a field that is one piece, if they are mapped. NULL: none are. */
         const uint8_t *(*row)(const struct source *source, uint64_t sample, uint32_t field);
 

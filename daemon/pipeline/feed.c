@@ -6,11 +6,16 @@
 #include "proto/frame.h"
 
 struct order_spec feed_order_spec(const struct feed *feed, uint64_t epoch) {
-        return (struct order_spec){ .terms = job_sampler_terms(&feed->job->terms, feed->n_samples, epoch),
+        struct dlp_sampler_terms terms = job_sampler_terms(&feed->job->terms, feed->n_samples, epoch);
+        struct sampling *sampling = feed->job->sampling;
+
+        if (sampling && sampling->wants_blocks)
+                terms.blocks = &sampling->blocks;
+        return (struct order_spec){ .terms = terms,
                                     .payer = feed->job,
                                     .growth = dataset_source(feed->dataset->dataset)->growth,
                                     .budget = feed->budget,
-                                    .sampling = feed->job->sampling,
+                                    .sampling = feed->job->terms.is_made ? sampling : NULL,
                                     .batch_size = feed->job->terms.batch_size };
 }
 

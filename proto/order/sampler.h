@@ -7,6 +7,7 @@
  *   torch       torch.randperm(n) seeded with seed + epoch, which is DistributedSampler's order (order/shuffle.h)
  *   tdperm      ours, computed (order/tdperm.h)
  *   buffer      a shuffle buffer, which streams have: a table (order/shuffle_buffer.h)
+ *   blocks      block by block, a few shuffled together: a small table (order/blocks.h)
  *
  * A sampler either computes each position, or fills a table that belongs to the caller, in steps: after each step more
  * leading positions are final. The daemon fills tables in the background (daemon/data/orders/order_table.h), `dlctl
@@ -20,6 +21,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "proto/base/why.h"
+#include "proto/order/blocks.h"
 #include "proto/order/shuffle.h"
 #include "proto/order/shuffle_buffer.h"
 #include "proto/order/tdperm.h"
@@ -30,16 +33,25 @@ enum dlp_order_kind {
         DLP_ORDER_TORCH = 0,  /* torch.randperm: a table, made from its beginning */
         DLP_ORDER_TDPERM = 1, /* computed element by element */
         DLP_ORDER_BUFFER = 2, /* a shuffle buffer: the only one that needs not know how many samples there are */
+        DLP_ORDER_BLOCKS = 3, /* a few blocks of the dataset after the other */
 };
 
-/* "torch", "tdperm", "buffer"; NULL for a value that is none of them. Static text. */
+/* "torch", "tdperm", "buffer", "blocks"; NULL for a value that is none of them. Static text. */
 const char *dlp_order_kind_name(enum dlp_order_kind kind);
 
-/* From the name to the value. Returns 0 or -EINVAL. */
-int dlp_order_kind_from_name(const char *name, enum dlp_order_kind *ret_kind);
+/* An order as people name it: a kind, and of blocks perhaps how many of them are shuffled together. */
+struct dlp_order_choice {
+        enum dlp_order_kind kind;
+        uint32_t window; /* DLP_ORDER_BLOCKS: 1 .. DLP_BLOCKS_WINDOW_MAX; else 0 */
+};
 
-/* All names, separated by blanks, for messages. */
-extern const char dlp_order_kinds[];
+/* Reads "torch", "blocks" or "blocks(window=16)". -EINVAL with what is allowed. */
+int dlp_order_choice_read(const char *text, struct dlp_order_choice *ret_choice, struct why *why);
+
+#define DLP_ORDER_CHOICE_MAX 32u /* bytes with NUL */
+
+/* Writes it in its one normal spelling: "blocks" for the usual window. */
+void dlp_order_choice_print(const struct dlp_order_choice *choice, char ret_text[DLP_ORDER_CHOICE_MAX]);
 
 /* Everything on which the order of an epoch depends. */
 struct dlp_sampler_terms {
@@ -48,13 +60,17 @@ struct dlp_sampler_terms {
         uint64_t seed;
         uint64_t epoch;
         bool shuffle;
-        enum dlp_order_kind kind;     /* of the shuffling */
-        enum dlp_torch_compat compat; /* DLP_ORDER_TORCH; 0: the newest torch */
-        uint32_t shuffle_buffer;      /* DLP_ORDER_BUFFER: samples, <= DLP_BUFFER_MAX; 0: DLP_BUFFER_DEFAULT */
+        enum dlp_order_kind kind;        /* of the shuffling */
+        enum dlp_torch_compat compat;    /* DLP_ORDER_TORCH; 0: the newest torch */
+        uint32_t shuffle_buffer;         /* DLP_ORDER_BUFFER: samples, <= DLP_BUFFER_MAX; 0: DLP_BUFFER_DEFAULT */
+        uint32_t window;                 /* DLP_ORDER_BLOCKS: <= DLP_BLOCKS_WINDOW_MAX; 0: DLP_BLOCKS_WINDOW */
+        const struct dlp_blocks *blocks; /* DLP_ORDER_BLOCKS: of the n_samples; the caller's, and it outlives the
+                                            sampler. NULL: the terms can be asked for their length alone */
 };
 
-/* The size of the shuffle buffer of these terms. */
+/* The size of the shuffle buffer of these terms; the blocks that are shuffled together. */
 uint32_t dlp_sampler_buffer_size(const struct dlp_sampler_terms *terms);
+uint32_t dlp_sampler_window(const struct dlp_sampler_terms *terms);
 
 struct dlp_sampler_type;
 
@@ -69,6 +85,7 @@ struct dlp_sampler {
         struct dlp_torch_random random;
         struct dlp_shuffle_buffer buffer;
         uint64_t n_final; /* of a buffer's order */
+        struct dlp_block_order block_order;
 };
 
 /* What a kind of sampler does. Functions get terms with n_samples > 0, except n_positions() and is_same(). */

@@ -7,3 +7,4 @@ extern const struct dlp_sampler_type dlp_sampler_sequential;
 extern const struct dlp_sampler_type dlp_sampler_torch;
 extern const struct dlp_sampler_type dlp_sampler_tdperm;
 extern const struct dlp_sampler_type dlp_sampler_buffer;
+extern const struct dlp_sampler_type dlp_sampler_blocks;

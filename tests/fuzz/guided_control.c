@@ -142,7 +142,7 @@ static int fill_attach(Dlp__Attach *attach, struct input *input) {
         attach->on_error = CHOOSE_TEXT(input, on_error, "skip", "substitute", "fail", "");
         attach->takes_replays = true;
         attach->partition = CHOOSE_TEXT(input, partition, "pad", "drop", "exact", "");
-        attach->order = CHOOSE_TEXT(input, order, "torch", "tdperm", "buffer", "");
+        attach->order = CHOOSE_TEXT(input, order, "torch", "tdperm", "buffer", "blocks(window=3)", "");
         attach->first_epoch = small_or_number(input, 0, 3);
         attach->first_position = small_or_number(input, 0, 12);
         attach->first_step = small_or_number(input, 0, 3);
@@ -229,6 +229,7 @@ static int fill_body(Dlp__Request *request, struct bodies *bodies, uint32_t kind
                 bodies->samples.field = CHOOSE_TEXT(input, dataset, "", "label", "image", "nothing");
                 for (size_t i = 0; i < 3; i++)
                         listed[i] = small_or_number(input, 0, 12);
+                bodies->samples.blocks = input_below(input, 4) == 0;
                 bodies->samples.samples = listed;
                 bodies->samples.n_samples = input_below(input, 4);
                 request->body_case = DLP__REQUEST__BODY_SAMPLES;

@@ -93,6 +93,20 @@ static void add_parts(struct input *input) {
         }
 }
 
+static void cut_blocks(struct input *input, uint32_t n) {
+        static uint64_t block_ends[SAMPLES_MAX];
+        static struct dlp_blocks blocks;
+        uint32_t each = 1 + input_below(input, 100), end = 0;
+
+        blocks = (struct dlp_blocks){ .ends = block_ends };
+        while (end < n) {
+                end += 1 + input_below(input, each);
+                block_ends[blocks.n++] = end < n ? end : n;
+        }
+        maker.terms.base.blocks = &blocks;
+        maker.terms.base.window = input_below(input, 10);
+}
+
 static void make(struct input *input, const char *text, const struct dlp_order_text *parsed) {
         uint32_t n = input_below(input, SAMPLES_MAX + 1), kind;
         int r;
@@ -100,8 +114,12 @@ static void make(struct input *input, const char *text, const struct dlp_order_t
         maker_init(&maker, n);
         maker.terms.base.seed = input_number(input);
         maker.terms.base.epoch = input_number(input) % (DLP_EPOCH_MAX + 1);
-        kind = input_below(input, 4);
-        maker.terms.base.kind = kind == 1 ? DLP_ORDER_TDPERM : kind == 2 ? DLP_ORDER_BUFFER : DLP_ORDER_TORCH;
+        kind = input_below(input, 5);
+        maker.terms.base.kind = kind == 1   ? DLP_ORDER_TDPERM
+                                : kind == 2 ? DLP_ORDER_BUFFER
+                                : kind == 4 ? DLP_ORDER_BLOCKS
+                                            : DLP_ORDER_TORCH;
+        cut_blocks(input, n);
         maker.terms.base.shuffle = kind != 3;
         maker.terms.base.compat = (enum dlp_torch_compat)input_below(input, 3);
         maker.terms.batch_size = 1 + input_below(input, 40);

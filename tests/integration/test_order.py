@@ -3,11 +3,12 @@
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import DLCTL, ROOT, Skip, case, contains, equal, expected_order, main, whole_order
+from harness import DLCTL, ROOT, Skip, block_order, case, contains, equal, expected_order, main, whole_order
 
 N_RANDOM = 60
 
@@ -91,6 +92,53 @@ def _(box):
               whole_order(n, seed, epoch, order="buffer", shuffle_buffer=size), f"{n} samples, a buffer of {size}")
 
 
+@case("blocks of any sizes and windows give what the definition gives, for all dealings and partitions")
+def _(box):
+    chance = random.Random()
+    for number in range(N_RANDOM):
+        kind, n_blocks = chance.choice(["even", "small", "mixed", "long"]), chance.choice([1, 2, 7, 8, 9, 40, 200])
+        most = {"even": 1, "small": 30, "mixed": 2500, "long": 20000}[kind]
+        sizes = [chance.randrange(1, most + 1) for _ in range(n_blocks if most < 1000 else min(n_blocks, 9))]
+        window = chance.choice([1, 2, 3, 8, 64, 1024])
+        seed, epoch = chance.choice([0, chance.randrange(2**64)]), chance.choice([0, chance.randrange(2**32)])
+        file = os.path.join(box.path(), f"sizes-{number}")
+        with open(file, "w", encoding="utf-8") as sink:
+            sink.writelines(f"{size}\n" for size in sizes)
+        world = chance.choice([1, 1, 2, 5])
+        terms = (sum(sizes), world, chance.randrange(world), seed, epoch, True, chance.choice(["pad", "drop", "exact"]),
+                 chance.choice(["blocks"] if window == 8 else [f"blocks(window={window})"]),
+                 chance.choice([0, chance.randrange(sum(sizes))]), chance.choice(["strided", "chunk"]),
+                 chance.choice([1, 3, 64]))
+        equal(order(*arguments_of(*terms), "--blocks", file),
+              expected_order(*terms[:9], dealing=terms[9], batch=terms[10], blocks=sizes), f"{sizes} under {terms}")
+
+
+@case("the program in docs/orders.md gives the order of blocks")
+def _(box):
+    with open(os.path.join(ROOT, "docs", "orders.md"), encoding="utf-8") as page:
+        program = re.search(r"```python\n(def philox.*?)```", page.read(), re.DOTALL).group(1)
+    theirs, chance = {}, random.Random()
+    exec(program, theirs)  # pylint: disable=exec-used
+    for sizes, window in (([1], 8), ([2, 1], 8), ([300, 2000, 5, 40], 3), ([9000], 2), ([10] * 30, 8)):
+        seed, epoch = chance.randrange(2**64), chance.randrange(2**32)
+        equal(theirs["block_order"](sizes, seed, epoch, window), block_order(sizes, seed, epoch, window),
+              f"{sizes}, {window} at a time, seed {seed}, epoch {epoch}")
+
+
+@case("blocks of one size, and those of a dataset without shards")
+def _(box):
+    for n, each in ((10, 3), (10, 10), (10, 11), (5000, 1), (5000, 999)):
+        sizes = [min(each, n - first) for first in range(0, n, each)]
+        equal(order("--samples", n, "--order", "blocks", "--blocks", each, "--seed", 3),
+              whole_order(n, 3, order="blocks", blocks=sizes), f"{n} samples in blocks of {each}")
+    equal(order("--samples", 20000, "--order", "blocks", "--epoch", 4), whole_order(20000, 0, 4, order="blocks"),
+          "blocks of 1,024")
+    with open(box.path("sizes"), "w", encoding="utf-8") as sink:
+        sink.write("3\n0\n\n4\n")
+    equal(order("--samples", 7, "--order", "blocks", "--blocks", box.path("sizes")),
+          whole_order(7, order="blocks", blocks=[3, 4]), "a shard without samples is no block")
+
+
 @case("every vector of tdperm comes out of dlctl order")
 def _(box):
     n_checked = 0
@@ -109,7 +157,7 @@ def _(box):
 
 @case("what is left behind a position is what the whole epoch has there, at any world")
 def _(box):
-    for name in ("torch", "tdperm", "buffer"):
+    for name in ("torch", "tdperm", "buffer", "blocks(window=3)"):
         whole = order(*arguments_of(1000, 1, 0, 5, 2, True, "exact", name))
         for position, world in ((0, 3), (1, 1), (333, 4), (997, 7), (1000, 2)):
             parts = [order(*arguments_of(1000, world, rank, 5, 2, True, "exact", name, position)) for rank in range(world)]
@@ -148,6 +196,15 @@ def _(box):
                             (["--samples", 10, "--dealing", "batch", "--batch", 65537], "65536"),
                             (["--samples", 10, "--drop-last"], "--batch"),
                             (["--samples", 10, "--order", "alphabetical"], "order"),
+                            (["--samples", 10, "--order", "blocks(window=0)"], "1 to 1024"),
+                            (["--samples", 10, "--order", "blocks", "--blocks", 0], "blocks"),
+                            (["--samples", 10, "--order", "blocks", "--blocks", "/nowhere"], "/nowhere"),
+                            (["--samples", 10, "--order", "blocks", "--blocks", numbers(box, "few", [4, 5])], "9 samples"),
+                            (["--samples", 10, "--order", "blocks", "--blocks", numbers(box, "many", [4, 7])], "all blocks"),
+                            (["--samples", 10, "--order", "blocks", "--blocks", numbers(box, "half", [9.5, 1])], "9.5"),
+                            (["--samples", 10, "--order", "blocks", "--blocks", numbers(box, "less", [-1])], "-1"),
+                            (["--samples", 10, "--blocks", 3], "--order blocks"),
+                            (["--samples", 10, "--order", "blocks", "--sampler", "random(n=3)"], "order \"blocks\""),
                             (["--samples", 10, "--position", 11], "position"),
                             ([], "samples")):
         done = subprocess.run([DLCTL, "order"] + [str(argument) for argument in arguments], check=False,

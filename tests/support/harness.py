@@ -20,6 +20,7 @@ import contextlib
 import ctypes
 import errno
 import hashlib
+import itertools
 import json
 import os
 import random
@@ -730,11 +731,11 @@ def philox(key, counter):
     return words
 
 
-def tdperm(n, seed, epoch):
+def tdperm(n, seed, epoch, stream=0):
     """TDPERM-1, the order "tdperm": a Feistel network over the next power of two, sent through until it is below n."""
     bits = max(8, (n - 1).bit_length())
     high, low = bits // 2, bits - bits // 2
-    blocks = [philox(seed, (0xffff0000 | number, epoch, 0, 0)) for number in range(5)]
+    blocks = [philox(seed, (0xffff0000 | number, epoch, stream & 0xffffffff, stream >> 32)) for number in range(5)]
     keys = [block[place + 1] << 32 | block[place] for block in blocks[:4] for place in (0, 2)]
     flip = blocks[4][0] & 1 if n >= 2 else 0
 
@@ -758,6 +759,20 @@ def tdperm(n, seed, epoch):
             value = once(value)
         values.append(value ^ flip if value < 2 else value)
     return values
+
+
+def block_order(sizes, seed, epoch, window=8):
+    """BLOCKS-1, the order "blocks(window=N)" of blocks of these sizes, as docs/orders.md defines it."""
+    firsts = [0] + list(itertools.accumulate(sizes))
+    sequence, order = tdperm(len(sizes), seed, epoch), []
+    for group in range(-(-len(sizes) // window)):
+        blocks = sequence[group * window:(group + 1) * window]
+        share = window * 1024 // len(blocks)
+        for number in range(-(-max(sizes[block] for block in blocks) // share)):
+            row = [firsts[block] + place for block in blocks
+                   for place in range(number * share, min((number + 1) * share, sizes[block]))]
+            order += [row[place] for place in tdperm(len(row), seed, epoch, 1 + (group << 32 | number))]
+    return order
 
 
 def shuffled_by_buffer(samples, size, seed):
@@ -784,20 +799,23 @@ def shuffled_by_buffer(samples, size, seed):
         yield pick()
 
 
-def whole_order(n, seed=0, epoch=0, shuffle=True, order="torch", shuffle_buffer=1000):
+def whole_order(n, seed=0, epoch=0, shuffle=True, order="torch", shuffle_buffer=1000, blocks=None):
     """An epoch's samples by their global position."""
     if not shuffle:
         return list(range(n))
+    if order.startswith("blocks"):
+        sizes = blocks or [min(1024, n - first) for first in range(0, n, 1024)]
+        return block_order(sizes, seed, epoch, int(order[len("blocks(window="):-1] or 8))
     if order == "buffer":
         return list(shuffled_by_buffer(range(n), shuffle_buffer, seed + epoch))
     return tdperm(n, seed, epoch) if order == "tdperm" else randperm(n, seed + epoch)
 
 
 def expected_order(n, world=1, rank=0, seed=0, epoch=0, shuffle=True, partition="pad", order="torch", position=0,
-                   shuffle_buffer=1000, dealing="strided", batch=1):
+                   shuffle_buffer=1000, dealing="strided", batch=1, blocks=None):
     """The indices that DistributedSampler gives a rank, or, with another dealing, Accelerate; "exact" is our own: each
     once. With a position, what is left of the epoch after it is dealt out."""
-    whole, block = whole_order(n, seed, epoch, shuffle, order, shuffle_buffer), 1 if dealing == "strided" else batch
+    whole, block = whole_order(n, seed, epoch, shuffle, order, shuffle_buffer, blocks), 1 if dealing == "strided" else batch
     left, turn = whole[position:], world * block  # what is dealt to all ranks in turn
     if partition == "pad":
         left += [whole[place % n] for place in range(-len(left) % turn)]

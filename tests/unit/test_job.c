@@ -85,6 +85,10 @@ static void other_drop_last(struct job_terms *terms) {
 static void other_order(struct job_terms *terms) {
         terms->order = DLP_ORDER_TDPERM;
 }
+static void other_window(struct job_terms *terms) {
+        terms->order = DLP_ORDER_BLOCKS;
+        terms->window = 16;
+}
 static void other_on_error(struct job_terms *terms) {
         terms->on_error = ON_ERROR_SUBSTITUTE;
 }
@@ -113,6 +117,7 @@ static const struct {
         { other_dealing, "dealing:", "runs with strided", "asks for batch" },
         { other_drop_last, "drop_last:", "runs with false", "asks for true" },
         { other_order, "order:", "runs with torch", "asks for tdperm" },
+        { other_window, "order:", "runs with torch", "asks for blocks(window=16)" },
         { other_on_error, "on_error:", "runs with fail", "asks for substitute" },
         { other_n_samples, "dataset samples:", "runs with 1000", "asks for 1001" },
         { other_max_errors, "max_errors:", "runs with 0.5", "asks for 10" },
@@ -213,7 +218,8 @@ START_TEST(no_term_is_left_out_of_the_comparison) {
         struct job_terms terms = terms_of_first();
         size_t n_text = sizeof(terms.dataset) + sizeof(terms.digest) + sizeof(terms.pipeline);
         size_t n_numbers = sizeof(terms.world) + sizeof(terms.batch_size) + sizeof(terms.seed) + sizeof(terms.draws) +
-                           sizeof(terms.n_samples) + sizeof(terms.max_errors) + sizeof(terms.shuffle_buffer);
+                           sizeof(terms.n_samples) + sizeof(terms.max_errors) + sizeof(terms.shuffle_buffer) +
+                           sizeof(terms.window);
         size_t n_choices = sizeof(terms.dealing) + sizeof(terms.partition) + sizeof(terms.on_error);
         size_t truths = offsetof(struct job_terms, shuffle), behind = offsetof(struct job_terms, dealing);
         struct job_member *member, *second;

@@ -2,12 +2,10 @@
 #include "proto/order/tdperm.h"
 
 #include <check.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/order/sampler.h"
 #include "tests/support/vectors.h"
 
 #define WHOLE_UP_TO 70000u /* larger vectors have a few positions only */
@@ -85,8 +83,8 @@ START_TEST(the_order_is_the_one_of_the_vectors) {
 
                 if (!vectors_kind(&vectors, "tdperm1"))
                         continue;
-                dlp_tdperm_init(&tdperm, vector_u64(vectors.text, "seed"), vector_u64(vectors.text, "epoch"),
-                                0, vector_u64(vectors.text, "n"));
+                dlp_tdperm_init(&tdperm, vector_u64(vectors.text, "seed"), vector_u64(vectors.text, "epoch"), 0,
+                                vector_u64(vectors.text, "n"));
                 vector_array(vectors.line, "positions", &n_positions);
                 for (size_t i = 0; i < n_positions; i++) {
                         uint64_t position = exact_item(vectors.text, "positions", i);
@@ -160,24 +158,6 @@ START_TEST(seed_and_epoch_each_make_another_order) {
 }
 END_TEST
 
-START_TEST(orders_have_names) {
-        enum dlp_order_kind kind;
-
-        ck_assert_int_eq(dlp_order_kind_from_name("torch", &kind), 0);
-        ck_assert_int_eq(kind, DLP_ORDER_TORCH);
-        ck_assert_int_eq(dlp_order_kind_from_name("tdperm", &kind), 0);
-        ck_assert_int_eq(kind, DLP_ORDER_TDPERM);
-        ck_assert_str_eq(dlp_order_kind_name(DLP_ORDER_TDPERM), "tdperm");
-        ck_assert_ptr_null(dlp_order_kind_name((enum dlp_order_kind)3));
-        for (int i = 0; dlp_order_kind_name((enum dlp_order_kind)i); i++) {
-                const char *name = dlp_order_kind_name((enum dlp_order_kind)i);
-
-                ck_assert_ptr_nonnull(strstr(dlp_order_kinds, name));
-        }
-        ck_assert_int_eq(dlp_order_kind_from_name("", &kind), -EINVAL);
-}
-END_TEST
-
 int main(void) {
         Suite *suite = suite_create("tdperm");
         TCase *tcase = tcase_create("tdperm");
@@ -188,7 +168,6 @@ int main(void) {
         tcase_add_test(tcase, each_index_comes_once_and_finds_its_position);
         tcase_add_test(tcase, the_largest_datasets_have_an_order_too);
         tcase_add_test(tcase, seed_and_epoch_each_make_another_order);
-        tcase_add_test(tcase, orders_have_names);
         suite_add_tcase(suite, tcase);
         runner = srunner_create(suite);
         srunner_run_all(runner, CK_ENV);

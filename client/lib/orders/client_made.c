@@ -168,6 +168,8 @@ int dli_made_make(struct dlc_loader *loader, uint64_t epoch, struct dli_made *re
                 r = client_made_take_given(&loader->columns, tables, &loader->reason);
         if (r == 0)
                 r = ask_columns(loader, tables);
+        if (r == 0)
+                r = dli_samples_blocks(loader);
         if (r == 0) {
                 client_made_take_parts(loader, tables);
                 r = client_made_make(loader, tables, &made);

@@ -178,6 +178,8 @@ class Info(ctypes.Structure):
         ("dataset", ctypes.c_char_p),
         ("socket", ctypes.c_char_p),
         ("ticket", ctypes.c_char_p),
+        ("order", ctypes.c_char_p),
+        ("blocks_digest", ctypes.c_char_p),
     ]
 
 

@@ -82,7 +82,8 @@ class Loader(Loops):
                         later views of a loader that has views
         indices         the numbers of the samples that an epoch has, as torch's Subset and SubsetRandomSampler
         order           "torch", or "tdperm" for datasets of 10^8 samples and more; "buffer": a shuffle buffer, as
-                        streams always have it
+                        streams always have it; "blocks": the dataset's shards in random sequence, 8 of them shuffled
+                        together, or "blocks(window=16)", for data that are far away: docs/orders.md says what it costs
         shuffle_buffer  how many samples that holds; None: 1000
         drop_last       leave out a rank's last batch if it is incomplete
         dealing         how samples are dealt to the ranks: "strided" (one by one, as DistributedSampler), "batch"
@@ -241,7 +242,7 @@ class Loader(Loops):
         settle(self, pipeline=_library.text_of(info.pipeline), world_size=world, rank=ranks[0].number,
                batch_size=None if self._form.is_single else wish.batch_size, seed=wish.seed, draws=wish.draws,
                shuffle=wish.shuffle, drop_last=wish.drop_last, dealing=wish.dealing, partition=wish.partition,
-               order=wish.order, shuffle_buffer=wish.shuffle_buffer, num_workers=0, pin_memory=False,
+               order=_library.text_of(info.order), shuffle_buffer=wish.shuffle_buffer, num_workers=0, pin_memory=False,
                batch_sampler=None, timeout=self._timeout or 0, device=self._device_names(),
                dataset=Dataset(wish.dataset, weakref.WeakMethod(self._first_handle), self._lock, self._n_chosen),
                sampler=Sampler(weakref.WeakMethod(self._first_handle), ranks[0].number, world,
@@ -263,7 +264,8 @@ class Loader(Loops):
                                                          self.shuffle_buffer, parts if len(parts) > 1 else (),
                                                          _library.text_of(info.sampler),
                                                          _library.text_of(info.columns_digest),
-                                                         wish.batch_size if info.uses_batch_size else 0)
+                                                         wish.batch_size if info.uses_batch_size else 0,
+                                                         _library.text_of(info.blocks_digest))
         self._course = Course(self._span, weakref.WeakMethod(self._after))
         if state is not None:
             try:

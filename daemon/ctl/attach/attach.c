@@ -125,8 +125,9 @@ static int attach_prepare(struct attach *attach, const Dlp__Attach *wish, struct
                 household = household_get(user, process_job_group(&session->process));
         if (r < 0 || (!job && !household))
                 return why_errno(why, -ENOMEM, "attach");
-        r = job_join(&server->jobs, job, household, wish->job, &terms, terms.is_made ? attach->sampling : NULL,
-                     wish->rank, pid, &session->job, &session->member, why);
+        r = job_join(&server->jobs, job, household, wish->job, &terms,
+                     terms.is_made || attach->sampling->wants_blocks ? attach->sampling : NULL, wish->rank, pid,
+                     &session->job, &session->member, why);
         if (r < 0)
                 return r;
         session->member->process = session->process;

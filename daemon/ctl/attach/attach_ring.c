@@ -121,6 +121,8 @@ static void attach_ring_hand_over(struct session *session, uint64_t id, struct f
         attached.uses_batch_size = feed->job->terms.uses_batch_size;
         attached.has_units = feed->job->terms.has_units;
         attached.sampler = feed->job->terms.sampler;
+        if (feed->job->sampling)
+                attached.blocks_digest = feed->job->sampling->blocks_digest;
         tell_doubt(feed, &doubt);
         attached.doubt = doubt.text;
         attached.answers_waits = true;

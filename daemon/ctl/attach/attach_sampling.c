@@ -78,6 +78,7 @@ int attach_settle_sampling(struct attach *attach, const Dlp__Attach *wish, const
                            struct job_terms *terms, struct why *why) {
         struct sampling_column columns[SAMPLING_COLUMNS_MAX];
         const struct dlp_step *grouper;
+        struct dlp_sampler_terms base;
         char text[2 * DLP_SAMPLER_MAX];
         int r;
 
@@ -102,6 +103,7 @@ int attach_settle_sampling(struct attach *attach, const Dlp__Attach *wish, const
         r = sampling_new(text, attach->columns_fd, columns, (uint32_t)wish->n_columns, &attach->sampling, why);
         if (r < 0)
                 return r;
+        attach->sampling->wants_blocks = terms->shuffle && terms->order == DLP_ORDER_BLOCKS;
         terms->is_made = attach->sampling->text.n_steps > 0;
         if (!terms->is_made)
                 return 0;
@@ -112,6 +114,10 @@ int attach_settle_sampling(struct attach *attach, const Dlp__Attach *wish, const
                 return why_set(why, -EINVAL, "sampler: %s has no samples", terms->dataset);
         if (terms->shuffle && terms->order == DLP_ORDER_BUFFER)
                 return why_set(why, -EINVAL, "sampler: the order \"buffer\" cannot be combined with one");
+        base = job_sampler_terms(terms, source->n_samples, 0);
+        r = dlp_order_text_may_follow(&attach->sampling->text, &base, why);
+        if (r < 0)
+                return r;
         grouper = dlp_order_text_grouper(&attach->sampling->text);
         if (grouper && !grouper->type->is_batch && terms->on_error == ON_ERROR_SUBSTITUTE)
                 return why_set(

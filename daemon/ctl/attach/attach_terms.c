@@ -55,6 +55,7 @@ static int terms_refuse_choice(const char *option, const char *value, const char
 }
 
 int attach_read_terms(const Dlp__Attach *wish, struct job_terms *terms, struct why *why) {
+        struct dlp_order_choice order;
         int r;
 
         /* One name has been compared with those of the configuration, and the names of several with the limit. */
@@ -73,8 +74,9 @@ int attach_read_terms(const Dlp__Attach *wish, struct job_terms *terms, struct w
                 return terms_refuse_choice("partition", wish->partition, "pad drop exact", why);
         if (on_error_from_name(wish->on_error, &terms->on_error) < 0)
                 return terms_refuse_choice("on_error", wish->on_error, "fail substitute skip", why);
-        if (dlp_order_kind_from_name(wish->order, &terms->order) < 0)
-                return terms_refuse_choice("order", wish->order, dlp_order_kinds, why);
+        r = dlp_order_choice_read(wish->order, &order, why);
+        if (r < 0)
+                return r;
         r = max_errors_check(wish->max_errors, why);
         if (r < 0)
                 return r;
@@ -89,6 +91,8 @@ int attach_read_terms(const Dlp__Attach *wish, struct job_terms *terms, struct w
         terms->world = wish->world;
         terms->batch_size = wish->batch_size;
         terms->seed = wish->seed;
+        terms->order = order.kind;
+        terms->window = order.window;
         terms->draws = wish->draws;
         terms->shuffle_buffer = wish->shuffle_buffer;
         terms->max_errors = wish->max_errors + 0.0; /* turns -0 into 0 */
@@ -100,13 +104,16 @@ int attach_read_terms(const Dlp__Attach *wish, struct job_terms *terms, struct w
 int attach_settle_order(struct job_terms *terms, const struct source *source, struct why *why) {
         bool has_buffer;
 
-        if (source->growth && terms->shuffle && terms->order == DLP_ORDER_TDPERM)
+        if (source->growth && terms->shuffle && (terms->order == DLP_ORDER_TDPERM || terms->order == DLP_ORDER_BLOCKS))
                 return why_set(why, -EINVAL,
-                               "order: \"tdperm\" needs to know how many samples there are, and %s is a "
+                               "order: \"%s\" needs to know how many %s there are, and %s is a "
                                "stream; leave it out: a stream has a shuffle buffer",
-                               terms->dataset);
-        if (source->growth)
+                               dlp_order_kind_name(terms->order),
+                               terms->order == DLP_ORDER_BLOCKS ? "shards" : "samples", terms->dataset);
+        if (source->growth) {
                 terms->order = DLP_ORDER_BUFFER; /* "torch" is what clients send who ask for nothing */
+                terms->window = 0;
+        }
         if (source->growth && terms->max_errors > 0 && terms->max_errors < 1)
                 return why_set(why, -EINVAL,
                                "max_errors: %g is a share of a number that is not known, as %s is a "
@@ -116,7 +123,7 @@ int attach_settle_order(struct job_terms *terms, const struct source *source, st
         if (terms->shuffle_buffer > 0 && terms->shuffle && !has_buffer)
                 return why_set(why, -EINVAL,
                                "shuffle_buffer: is for streams, and for the order \"buffer\"; the order "
-                               "\"%s\" shuffles all samples",
+                               "\"%s\" has none",
                                dlp_order_kind_name(terms->order));
         if (terms->shuffle_buffer > DLP_BUFFER_MAX)
                 return why_set(why, -EINVAL,

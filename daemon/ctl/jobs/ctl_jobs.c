@@ -77,6 +77,7 @@ struct job_message {
         Dlp__Rank *rank_pointers[DLP_LOCAL_RANKS_MAX];
         struct number_list numbers;
         struct why failure;
+        char order[DLP_ORDER_CHOICE_MAX];
         struct dlp_wait wait;
         Dlp__WaitReason wait_reason;
 };
@@ -110,8 +111,9 @@ static void job_fill_numbers(struct job_message *to, struct job *job, uint64_t n
                         jobs_add_stage(to, (enum stage_id)i, &stages[i]);
 }
 
-static void fill_terms(Dlp__Job *message, struct job *job) {
+static void fill_terms(struct job_message *to, struct job *job) {
         const struct job_terms *terms = &job->terms;
+        Dlp__Job *message = &to->job;
 
         message->name = job->name;
         message->dataset = job->terms.dataset;
@@ -123,7 +125,8 @@ static void fill_terms(Dlp__Job *message, struct job *job) {
         message->sampler = job->terms.sampler;
         message->shuffle_buffer = terms->shuffle_buffer;
         message->shuffle = terms->shuffle;
-        message->order = (char *)(uintptr_t)dlp_order_kind_name(terms->order);
+        job_order_print(terms, to->order);
+        message->order = to->order;
         message->dealing = (char *)(uintptr_t)dlp_dealing_name(terms->dealing);
         message->partition = (char *)(uintptr_t)dlp_partition_name(terms->partition);
         message->drop_last = terms->drop_last;
@@ -178,7 +181,7 @@ void handle_jobs(struct session *session, const Dlp__Request *request) {
         jobs.node = &node;
         if (job) {
                 dlp__job__init(&message.job);
-                fill_terms(&message.job, job);
+                fill_terms(&message, job);
                 job_fill_numbers(&message, job, node.now_ns);
                 job_failure(job, &message.failure);
                 message.job.failure = message.failure.text;

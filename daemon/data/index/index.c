@@ -494,6 +494,19 @@ static uint64_t index_shard_of(const struct index *index, uint64_t sample) {
         return first;
 }
 
+static bool index_shard_end(const struct source *source, uint64_t sample, uint64_t *ret_end) {
+        const struct index *index = index_of(source);
+        uint64_t next, end = index->header->n_samples;
+
+        if (index->header->n_shards == 0)
+                return false;
+        next = index_shard_of(index, sample) + 1;
+        if (next < index->header->n_shards && index->shards[next].first_sample < end)
+                end = index->shards[next].first_sample;
+        *ret_end = end;
+        return true;
+}
+
 static void locate_in_shard(const struct index *index, uint64_t sample, uint32_t shards_after, struct extent *extent) {
         extent->idx_shard = (uint32_t)index_shard_of(index, sample) + shards_after;
         extent->shard = index->names + index->shards[extent->idx_shard].name;
@@ -541,6 +554,7 @@ static const struct source_type INDEX_TYPE = {
         .close = index_close,
         .compare = index_compare,
         .locate = index_locate,
+        .shard_end = index_shard_end,
         .value_bytes = index_value_bytes,
         .value = index_value,
         .name = index_name,

@@ -40,6 +40,10 @@ static void aligned_locate(const struct source *source, uint64_t sample, uint32_
                 source_locate(aligned_of(source)->inner, sample, aligned_inner_field(source, field), ret_extent);
 }
 
+static bool aligned_shard_end(const struct source *source, uint64_t sample, uint64_t *ret_end) {
+        return source_shard_end(aligned_of(source)->inner, sample, ret_end);
+}
+
 static const uint8_t *aligned_row(const struct source *source, uint64_t sample, uint32_t field) {
         const struct source *inner = aligned_of(source)->inner;
 
@@ -102,6 +106,7 @@ static const struct source_type ALIGNED_TYPE = {
         .close = aligned_close,
         .compare = aligned_compare,
         .locate = aligned_locate,
+        .shard_end = aligned_shard_end,
         .row = aligned_row,
         .next_piece = aligned_next_piece,
         .prefetch = aligned_prefetch,

@@ -11,6 +11,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "daemon/data/orders/source_blocks.h"
 #include "daemon/data/orders/source_column.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/shown/shorten.h"
@@ -138,6 +139,8 @@ static void free_owned(struct sampling *sampling) {
         for (uint32_t i = 0; i < sampling->n_owned; i++)
                 free(sampling->owned[i]);
         sampling->n_owned = 0;
+        free((uint64_t *)(uintptr_t)sampling->blocks.ends);
+        sampling->blocks = (struct dlp_blocks){ .n = 0 };
         sampling->n_columns = sampling->n_given;
         if (sampling->budget)
                 budget_release(sampling->budget, sampling->n_charged_bytes);
@@ -253,6 +256,16 @@ static int load_parts(struct sampling *sampling, const struct source *source, st
         return 0;
 }
 
+static int load_blocks(struct sampling *sampling, const struct source *source, struct why *why) {
+        int r = source_blocks_find(source, sampling->budget, &sampling->blocks, why);
+
+        if (r < 0)
+                return r;
+        sampling->n_charged_bytes += sampling->blocks.n * sizeof(*sampling->blocks.ends);
+        r = source_blocks_digest(&sampling->blocks, sampling->blocks_digest);
+        return r < 0 ? why_errno(why, r, "order") : 0;
+}
+
 static int data_sampling_load(struct sampling *sampling, const struct source *source, struct why *why) {
         struct dlp_column_wish wishes[DLP_ORDER_STEPS_MAX * DLP_ARGUMENTS_MAX];
         uint32_t n = dlp_order_text_columns(&sampling->text, wishes, DLP_ORDER_STEPS_MAX * DLP_ARGUMENTS_MAX);
@@ -261,6 +274,8 @@ static int data_sampling_load(struct sampling *sampling, const struct source *so
         for (uint32_t i = 0; r == 0 && i < n; i++)
                 if (!data_sampling_has_column(sampling, wishes[i].name))
                         r = load_column(sampling, source, &wishes[i], why);
+        if (r == 0 && sampling->wants_blocks && source->n_samples > 0)
+                r = load_blocks(sampling, source, why);
         return r;
 }
 

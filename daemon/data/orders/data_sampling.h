@@ -1,4 +1,5 @@
-/* data/orders/data_sampling.h: what the orders of a job's epochs are made from: a sampler's steps, columns and parts.
+/* data/orders/data_sampling.h: what the orders of a job's epochs are made from: a sampler's steps, columns and parts,
+ * and blocks.
  *
  * The steps come as text (proto/order/making/order_text.h). A column comes from the trainer, as a piece of shared
  * memory that nobody can change any more, or else from the dataset: the values of a field that are known without
@@ -16,6 +17,7 @@
 #include "daemon/base/budget.h"
 #include "daemon/base/work/sweeper.h"
 #include "daemon/data/source.h"
+#include "proto/order/blocks.h"
 #include "proto/order/making/order_text.h"
 
 #define SAMPLING_COLUMNS_MAX 16u
@@ -35,6 +37,9 @@ struct sampling {
         uint32_t n_given; /* of them, the first ones are the trainer's */
         struct dlp_part parts[DLP_PARTS_MAX];
         uint32_t n_parts;
+        bool wants_blocks;        /* set before anybody else has it */
+        struct dlp_blocks blocks; /* of the dataset, if they are wanted */
+        char blocks_digest[65];   /* "": they are not */
 
         _Atomic uint32_t refs;
         pthread_mutex_t lock;
@@ -71,6 +76,6 @@ uint32_t sampling_length(const struct sampling *sampling, uint64_t sample);
  * with the fields that the source has. */
 int sampling_check(const struct sampling *sampling, const struct source *source, struct why *why);
 
-/* Reads what is missing from the source, once, and pays for it. Looks at each sample: seconds for 10^8. -ENOMEM with
- * the numbers, -EINVAL. After an error it may be called again. */
+/* Reads what is missing from the source, once, and pays for it. Looks at each sample where there are columns: seconds
+ * for 10^8. -ENOMEM with the numbers, -EINVAL. After an error it may be called again. */
 int sampling_load(struct sampling *sampling, const struct source *source, struct budget *budget, struct why *why);

@@ -392,6 +392,13 @@ static int make_random(const struct source *source, const char *text, struct spl
         return 0;
 }
 
+static bool split_ascends(const struct split *split) {
+        for (uint64_t i = 1; i < split->n_samples; i++)
+                if (split_sample(split, i - 1) >= split_sample(split, i))
+                        return false;
+        return true;
+}
+
 int split_make(const struct source *source, const char *text, const struct split_root *root, struct split *ret_split,
                struct why *why) {
         struct split split = { 0 };
@@ -405,9 +412,11 @@ int split_make(const struct source *source, const char *text, const struct split
                 r = make_random(source, text, &split, why);
         else
                 r = make_range(source, text, &split, why);
-        if (r < 0)
+        if (r < 0) {
                 split_fini(&split);
-        else
-                *ret_split = split;
-        return r;
+                return r;
+        }
+        split.is_ascending = split.table && split_ascends(&split);
+        *ret_split = split;
+        return 0;
 }

@@ -22,8 +22,9 @@
 struct split {
         uint64_t n_samples;
         uint64_t first;
-        void *table;  /* n_samples entries; NULL: a range */
-        bool is_wide; /* entries have 8 bytes, else 4 */
+        void *table;       /* n_samples entries; NULL: a range */
+        bool is_wide;      /* entries have 8 bytes, else 4 */
+        bool is_ascending; /* with a table: its samples are in the sequence in which the source has them */
 };
 
 /* Is it a rule, and not a name, nor a name with a rule? */

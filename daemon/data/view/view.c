@@ -255,6 +255,33 @@ static void view_value(const struct source *source, uint64_t sample, uint32_t fi
         source_value(view->inner, inner, view_inner_field(view, inner, field), ret_value);
 }
 
+/* The first of the samples from `sample` on that is `inner` or comes after it under the view; they ascend. */
+static uint64_t view_first_from(const struct view_source *view, uint64_t sample, uint64_t inner) {
+        uint64_t low = sample, high = view->source.n_samples;
+
+        while (low < high) { /* it is one of [low, high], where `high` may be that there is none */
+                uint64_t middle = low + (high - low) / 2;
+
+                if (split_sample(&view->split, middle) < inner)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return low;
+}
+
+static bool view_shard_end(const struct source *source, uint64_t sample, uint64_t *ret_end) {
+        const struct view_source *view = view_of(source);
+        uint64_t end;
+
+        if (view->split.table && !view->split.is_ascending)
+                return false;
+        if (!source_shard_end(view->inner, split_sample(&view->split, sample), &end))
+                return false;
+        *ret_end = view_first_from(view, sample, end);
+        return true;
+}
+
 static size_t view_name(const struct source *source, uint64_t sample, char *ret_name) {
         const struct view_source *view = view_of(source);
 
@@ -293,6 +320,7 @@ static const struct source_type VIEW_TYPE = {
         .close = view_close,
         .compare = view_compare,
         .locate = view_locate,
+        .shard_end = view_shard_end,
         .row = view_row,
         .next_piece = view_next_piece,
         .prefetch = view_prefetch,

@@ -68,6 +68,14 @@ static int differ_number(const struct comparison *both, const char *field, uint6
         return differ(both, field, a, b);
 }
 
+static int differ_order(const struct comparison *both, const struct job_terms *mine) {
+        char a[DLP_ORDER_CHOICE_MAX], b[DLP_ORDER_CHOICE_MAX];
+
+        job_order_print(&both->job->terms, a);
+        job_order_print(mine, b);
+        return differ(both, "order", a, b);
+}
+
 static const char *yes_no(bool value) {
         return value ? "true" : "false";
 }
@@ -102,8 +110,8 @@ static int job_agree(const struct comparison *both, const struct job_terms *mine
                               dlp_partition_name(mine->partition));
         if (theirs->drop_last != mine->drop_last)
                 return differ(both, "drop_last", yes_no(theirs->drop_last), yes_no(mine->drop_last));
-        if (theirs->order != mine->order)
-                return differ(both, "order", dlp_order_kind_name(theirs->order), dlp_order_kind_name(mine->order));
+        if (theirs->order != mine->order || theirs->window != mine->window)
+                return differ_order(both, mine);
         if (strcmp(theirs->sampler, mine->sampler) != 0)
                 return differ(both, "sampler", theirs->sampler, mine->sampler);
         if (strcmp(theirs->columns, mine->columns) != 0)
@@ -236,7 +244,14 @@ struct dlp_sampler_terms job_sampler_terms(const struct job_terms *terms, uint64
                                            .epoch = epoch,
                                            .shuffle = terms->shuffle,
                                            .kind = terms->order,
-                                           .shuffle_buffer = terms->shuffle_buffer };
+                                           .shuffle_buffer = terms->shuffle_buffer,
+                                           .window = terms->window };
+}
+
+void job_order_print(const struct job_terms *terms, char ret_text[DLP_ORDER_CHOICE_MAX]) {
+        const struct dlp_order_choice choice = { .kind = terms->order, .window = terms->window };
+
+        dlp_order_choice_print(&choice, ret_text);
 }
 
 struct dlp_epoch_terms job_epoch_terms(const struct job_terms *terms, uint64_t n_samples) {

@@ -46,6 +46,7 @@ struct job_terms {
         uint32_t world;
         uint32_t batch_size;
         uint32_t shuffle_buffer; /* samples; 0: the order has none */
+        uint32_t window;         /* blocks; likewise */
         uint64_t seed;
         uint64_t draws;     /* stream of draws of the augmentation (proto/order/philox.h); 0: the seed's own */
         uint64_t n_samples; /* of the dataset */
@@ -88,7 +89,8 @@ struct job {
         uid_t uid;                   /* the user who started it. Two users may have jobs with the same name. */
         struct household *household; /* the accounts to which all of its ranks count */
         struct job_terms terms;
-        struct sampling *sampling; /* a reference; NULL: the terms alone say the order */
+        struct sampling *sampling; /* a reference; NULL: the terms alone say the order. Not only if is_made:
+                                    * an order of blocks has the blocks from it */
         LIST_HEAD(, job_member) members;
         uint32_t n_members;
         struct attendance attendance;
@@ -139,6 +141,9 @@ int job_place(const struct job *job, struct job_member *member, const struct cur
 /* The same for a member that seeks, or that comes back after the daemon restarted. It is not compared with the others,
  * whose seeks may still be on their way. */
 void job_move(const struct job *job, struct job_member *member, const struct cursor *cursor);
+
+/* The order as people name it: "torch", "blocks(window=16)". */
+void job_order_print(const struct job_terms *terms, char ret_text[DLP_ORDER_CHOICE_MAX]);
 
 /* The terms of an epoch's order, and those of how it is dealt out and cut into batches, for a dataset of n_samples. If
  * a sampler makes the order, the number of positions is DLP_UNKNOWN: order_table_n_units() knows it. */

@@ -67,7 +67,8 @@ int dlp_making_pieces(struct dlp_making *making, struct dlp_order *order);
 void dlp_making_free(struct dlp_making *making, struct dlp_order *order);
 
 /* A permutation of 0 .. n - 1 as the terms' order and seed + epoch say; without shuffling 0 .. n - 1. If `publishes`,
- * leading positions are published. -ENOMEM, -ECANCELED. */
+ * leading positions are published. -ENOMEM, -ECANCELED; -EINVAL: the order goes by blocks, which are of all samples,
+ * and n is another number. */
 int dlp_making_permute(struct dlp_making *making, uint64_t n, bool publishes, struct dlp_order *ret_order);
 
 /* The column of that name, which must have one value a sample of the dataset. -EINVAL with the columns that there are,

@@ -94,6 +94,10 @@ static int order_make_permute(struct dlp_making *making, struct dlp_sampler *sam
         return 0;
 }
 
+static bool goes_by_blocks(const struct dlp_sampler_terms *terms) {
+        return terms->shuffle && terms->kind == DLP_ORDER_BLOCKS;
+}
+
 int dlp_making_permute(struct dlp_making *making, uint64_t n, bool publishes, struct dlp_order *ret_order) {
         struct dlp_sampler_terms terms = making->terms->base;
         struct dlp_sampler *sampler = NULL;
@@ -102,6 +106,11 @@ int dlp_making_permute(struct dlp_making *making, uint64_t n, bool publishes, st
         uint64_t n_bytes;
         int r;
 
+        if (goes_by_blocks(&terms) && n != terms.blocks->ends[terms.blocks->n - 1])
+                return why_set(making->why, -EINVAL,
+                               "sampler: a step shuffles %llu positions anew, all together, so it cannot be combined "
+                               "with the order \"blocks\"; leave out one of them, or its shuffling",
+                               (unsigned long long)n);
         terms.n_samples = n;
         n_bytes = dlp_sampler_table_bytes(&terms);
         r = dlp_making_allocate(making, 1, sizeof(*sampler), &sampler);
@@ -183,7 +192,8 @@ static uint64_t shuffle_bytes(const struct dlp_making_terms *terms, uint64_t n) 
         bool has_buffer = terms->base.shuffle && terms->base.kind == DLP_ORDER_BUFFER;
 
         return sizeof(struct dlp_sampler) +
-               (has_buffer ? (n + dlp_sampler_buffer_size(&terms->base)) * sizeof(uint64_t) : 0);
+               (has_buffer ? (n + dlp_sampler_buffer_size(&terms->base)) * sizeof(uint64_t) : 0) +
+               (goes_by_blocks(&terms->base) ? dlp_sampler_table_bytes(&terms->base) : 0);
 }
 
 /* The base order takes a table beside itself; each step has its own needs, and the order before it. */
@@ -216,8 +226,10 @@ static int refuse_empty(const struct dlp_making *making, const struct dlp_step *
 
 int dlp_order_make(const struct dlp_order_text *text, struct dlp_making *making, struct dlp_order *ret_order) {
         struct dlp_order order = { 0 };
-        int r = 0;
+        int r = dlp_order_text_may_follow(text, &making->terms->base, making->why);
 
+        if (r < 0)
+                return r;
         if (text->n_steps > 0 && making->terms->base.n_samples == 0)
                 return why_set(making->why, -EINVAL, "%s: the dataset has no samples", text->steps[0].type->kind.name);
         if (text->n_steps == 0 || text->steps[0].type->role != DLP_CHOOSER) {

@@ -95,6 +95,17 @@ bool dlp_order_text_uses_batch_size(const struct dlp_order_text *text) {
         return text->n_steps > 0 && text->steps[text->n_steps - 1].type->role != DLP_CHOOSER;
 }
 
+int dlp_order_text_may_follow(const struct dlp_order_text *text, const struct dlp_sampler_terms *base,
+                              struct why *why) {
+        if (!base->shuffle || base->kind != DLP_ORDER_BLOCKS || text->n_steps == 0 ||
+            text->steps[0].type->role != DLP_CHOOSER)
+                return 0;
+        return why_set(why, -EINVAL,
+                       "sampler: %s chooses samples from the whole dataset, so it cannot be combined with the order "
+                       "\"blocks\"; leave out one of them",
+                       text->steps[0].type->kind.name);
+}
+
 uint32_t dlp_step_columns(const struct dlp_step *step, struct dlp_column_wish *ret_wishes, uint32_t n) {
         uint32_t n_wishes = 0;
 

@@ -37,6 +37,10 @@ const struct dlp_step *dlp_order_text_grouper(const struct dlp_order_text *text)
 /* May the order depend on the batch size? What only chooses samples does not. */
 bool dlp_order_text_uses_batch_size(const struct dlp_order_text *text);
 
+/* May the steps follow an order of these terms? What chooses samples from the whole dataset may not follow one that
+ * goes by blocks. -EINVAL. */
+int dlp_order_text_may_follow(const struct dlp_order_text *text, const struct dlp_sampler_terms *base, struct why *why);
+
 /* A column that a step asks for. */
 struct dlp_column_wish {
         const char *name; /* belongs to the text */

@@ -6,6 +6,7 @@
     parts      if there are several datasets: name, digest and samples of each
     draws      the stream of draws, if it is not 0
     shuffle_buffer   its size, if one was given
+    blocks     where the dataset's blocks end, as a digest, if the order goes by them
     sampler, columns, batch_size     steps that make the order, the digest of their columns, and the batch size if the
                      order depends on it, if there are any
     epoch, position                  global positions below it were consumed by all ranks together
@@ -31,7 +32,8 @@ _KINDS: Dict[str, Any] = {
     "version": int, "dataset": str, "digest": str, "samples": int, "pipeline": str, "order": str, "shuffle": bool,
     "seed": int, "epoch": int, "position": int, "virtual": (dict, type(None)), "check": str,
 }
-_LATER: Dict[str, Any] = {"draws": int, "shuffle_buffer": int, "sampler": str, "columns": str, "batch_size": int}
+_LATER: Dict[str, Any] = {"draws": int, "shuffle_buffer": int, "sampler": str, "columns": str, "batch_size": int,
+                          "blocks": str}
 _LOOPS = ({"steps_per_epoch", "epoch", "step"}, {"epochs", "done"})
 
 
@@ -61,6 +63,7 @@ class Identity(NamedTuple):
     sampler: str = ""
     columns: str = ""
     batch_size: int = 0
+    blocks: str = ""
 
     def told(self) -> Dict[str, Any]:
         """As a state has it."""
@@ -159,7 +162,11 @@ def _refuse_other_data(known: Dict[str, Any], identity: Identity) -> None:
             raise StateError(f"state: digest: dataset {mine[0]} had {theirs[2]} samples with the digest "
                              f"{theirs[1]!r} when the state was saved, now it has {mine[2]} with {mine[1]!r}"
                              f"{_advice('digest')}{grow}")
-    name = "digest" if known["digest"] != identity.digest else "samples"
+    same = known["digest"] == identity.digest
+    if same and known.get("blocks", "") != identity.blocks:
+        raise StateError("state: blocks: the dataset's samples are distributed over other shards than when the state was "
+                         f"saved, so its order of blocks is another: begin anew, or restore the shards{grow}")
+    name = "samples" if same else "digest"
     raise StateError(f"state: {name}: the state was saved with {known[name]!r}, this loader has "
                      f"{getattr(identity, name)!r}{_advice(name)}{grow}")
 
@@ -191,7 +198,7 @@ def verify(state: object, identity: Identity, allow_growth: bool = False) -> Dic
         if name == "parts":
             continue  # the digest is made of theirs
         theirs = known[name] if name in _KINDS else known.get(name, _LATER[name]())
-        if theirs != mine and name in ("digest", "samples"):
+        if theirs != mine and name in ("digest", "samples", "blocks"):
             if not allow_growth:
                 _refuse_other_data(known, identity)
             _check_growth(known, identity)

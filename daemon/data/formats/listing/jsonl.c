@@ -471,6 +471,7 @@ const struct format format_jsonl = {
                "and the members of the objects are the fields.",
         .example = "path = \"/data/manifest.jsonl\" files = \"audio=audio_filepath\"",
         .takes_files = true,
+        .is_read_through = true,
         .options = OPTIONS,
         .names = NAMES,
         .written = &WRITTEN,

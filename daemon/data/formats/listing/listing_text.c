@@ -190,6 +190,7 @@ const struct format format_text = {
                "a sample with the field `text`.",
         .example = "path = \"/data/books\" sample = \"file\"",
         .takes_files = true,
+        .is_read_through = true,
         .options = OPTIONS,
         .names = NAMES,
         .conversions = CONVERSIONS,

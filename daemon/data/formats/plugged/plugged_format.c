@@ -574,5 +574,6 @@ static int plugin_build(int root_fd, const struct files *files, const struct for
 const struct format plugged_format = {
         .name = "plugin",
         .takes_files = true,
+        .is_read_through = true,
         .build = plugin_build,
 };

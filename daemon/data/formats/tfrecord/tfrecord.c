@@ -391,6 +391,7 @@ const struct format format_tfrecord = {
                "record is a sample; it is called FILE:N, counted from 0 in each file.",
         .example = "path = \"/data/train-*-of-01024\"",
         .takes_files = true,
+        .is_read_through = true,
         .options = OPTIONS,
         .names = NAMES,
         .written = &WRITTEN,

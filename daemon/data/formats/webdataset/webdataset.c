@@ -561,6 +561,7 @@ const struct format format_webdataset = {
                "sample.",
         .example = "path = \"/data/x-{000..127}.tar\" fields = \"image=jpg|png, label=cls\"",
         .takes_files = true,
+        .is_read_through = true,
         .options = OPTIONS,
         .written = &WRITTEN,
         .is_it = webdataset_is_it,

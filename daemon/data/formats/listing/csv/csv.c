@@ -543,6 +543,7 @@ const struct format format_csv = {
                "of their names, whose first row names the columns. A row is a sample and a column is a field.",
         .example = "path = \"/data/val.txt\" format = \"csv\" delimiter = \"blank\" columns = \"name, label\"",
         .takes_files = true,
+        .is_read_through = true,
         .options = OPTIONS,
         .file_option = "join",
         .names = NAMES,
