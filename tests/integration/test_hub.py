@@ -8,7 +8,8 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 import hub_server
 import surveys
-from harness import Skip, Table, case, contains, equal, main, patience
+from harness import Skip, Table, case, check_bytes, check_sequence, contains, equal, main, patience, samples_of
+from private import Home
 from staging import PROTOCOL, UNAVAILABLE, Staging, files_of, sha256
 
 TOKEN = "hf_hushhushhush"
@@ -175,6 +176,33 @@ def _(box):
                 staging = Staging(box, f"hf://datasets/org/{name}", name=name)
                 contains(str(staging.run(status=status, environment=environment(box, hub))), *says)
     table.done()
+
+
+# ---- the daemon -----------------------------------------------------------------------------------------------------
+
+@case("a user's daemon serves a repository of the hub by its URL, with his token, and tells him what the hub refuses")
+def _(box):
+    folder = box.folder_of_files("photos", 30)
+    files = {}
+    for path in files_of(folder):
+        with open(os.path.join(folder, path), "rb") as file:
+            files["train/" + path] = file.read()
+    with hub_server.start(page=7) as hub:
+        hub.commit("org/photos", {**files, "README.md": b"# Photos\n"})
+        hub.hide("org/photos")
+        hub.token = TOKEN
+        home = Home(box, **{"HF_ENDPOINT": hub.endpoint, "HF_TOKEN": TOKEN})
+        lines = home.read("hf://datasets/org/photos/train", batch=4)
+        check_sequence(lines, 30, batch=4)
+        check_bytes(lines, samples_of(folder))
+        home.refused("hf://datasets/org/none", "RepoNotFound", "see its name")
+        equal(TOKEN in home.log(), False, "the token in the log")
+        for parent, _, names in os.walk(home.folder):
+            for name in names:
+                path = os.path.join(parent, name)
+                if os.path.isfile(path) and not os.path.islink(path):
+                    with open(path, "rb") as file:
+                        equal(TOKEN.encode() in file.read(), False, f"the token in {path}")
 
 
 # ---- refusals -------------------------------------------------------------------------------------------------------
