@@ -39,12 +39,13 @@ added to the answer, or taken out of it where they are None.
     reset        at=N: the same with a TCP reset
     close        closes the connection without an answer
     hang         seconds=S: says nothing at all for so long (default 3600), then closes
+    late         seconds=S: says nothing for so long, then answers rightly
     stall        at=N, seconds=S: N bytes, then nothing for so long, then closes
     drip         rate=BYTES a second, in small pieces
     short        by=N: the file ends N bytes earlier, and the headers agree
     longer       by=N: N zero bytes more after it; headers agree unless lie=True (then the lengths are the right ones and
                  the bytes come nevertheless, with the connection closed at the end)
-    wrong-bytes  at=N, n=1: flips n bytes from this offset of the file on
+    wrong-bytes  at=N, n=1: flips n bytes from this offset of the file on; seconds=S: as late
     etag         value='"other"' (None: none at all); blind=True: If-Match is not understood
     no-ranges    Range is not understood: 200 and the whole file
     no-length    chunked; close=True: as in HTTP/1.0, ended by closing
@@ -156,7 +157,7 @@ class Fault:
 
 
 KINDS = {"status", "answer", "html", "redirect", "loop", "cut", "reset", "close", "hang", "stall", "drip", "short", "longer",
-         "wrong-bytes", "etag", "less", "no-ranges", "no-length", "wrong-range", "gzip", "headers", "no-head", "auth", "header", "last"}
+         "wrong-bytes", "etag", "less", "no-ranges", "no-length", "wrong-range", "gzip", "headers", "no-head", "auth", "header", "last", "late"}
 
 
 class Request:
@@ -471,6 +472,8 @@ class Answer:
             if self.how.get("padded"):
                 n_padding = asked[1] - end
         self.counts.request(self.request.method, self.request.path, self.range, status)
+        if self.kind in ("late", "wrong-bytes"):
+            self.talk.server.closed.wait(float(self.how.get("seconds", 0)))
         self.body(file, status, headers, begin, end, n_padding)
 
     def headers(self, path):

@@ -2,8 +2,8 @@
  *
  * A bucket of tokens that may be overdrawn, kept as the time at which it is level again. What arrives before that is
  * held: libcurl pauses the transfer and leaves its socket unread, so TCP slows down the sender. Held transfers go on
- * one after the other, in the sequence in which they were held. The limits that libcurl itself has are for one transfer
- * each. */
+ * one after the other, urgent ones first, in the sequence in which they were held. The limits that libcurl itself has
+ * are for one transfer each. */
 #pragma once
 
 #include <stdint.h>

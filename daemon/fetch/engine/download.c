@@ -156,6 +156,20 @@ static int check_head(struct download *download) {
         return 0;
 }
 
+/* Behind those that were held before; urgent ones before all others. */
+static void hold(struct download *download) {
+        struct download *after;
+
+        download->is_held = true;
+        TAILQ_FOREACH(after, &download->bandwidth->held, held) {
+                if (download->is_urgent && !after->is_urgent) {
+                        TAILQ_INSERT_BEFORE(after, download, held);
+                        return;
+                }
+        }
+        TAILQ_INSERT_TAIL(&download->bandwidth->held, download, held);
+}
+
 /* Is there bandwidth for what arrives? Else it is held. */
 static bool may_take(struct download *download, size_t n_bytes) {
         uint64_t now_ns;
@@ -164,8 +178,7 @@ static bool may_take(struct download *download, size_t n_bytes) {
                 return true;
         now_ns = clock_now_ns();
         if (bandwidth_wait_ns(download->bandwidth, now_ns) > 0) {
-                download->is_held = true;
-                TAILQ_INSERT_TAIL(&download->bandwidth->held, download, held);
+                hold(download);
                 return false;
         }
         bandwidth_take(download->bandwidth, n_bytes, now_ns);

@@ -8,7 +8,7 @@
 
 #define HEDGED_OF 20u /* one request of so many may be a second one */
 
-/* ---- where a download is ---------------------------------------------------------------------------------------- */
+/* ---- where a download is --------------------------------------------------------------------------------------- */
 
 static void retry_later(struct fetcher *fetcher, struct download *download) {
         struct download *before;
@@ -80,7 +80,7 @@ static struct download *take_idle(struct fetcher *fetcher, struct fetch_job *job
         return download;
 }
 
-/* ---- tries ------------------------------------------------------------------------------------------------------- */
+/* ---- tries ----------------------------------------------------------------------------------------------------- */
 
 /* All that would go to this server waits. A piece that is nowhere else has been tried as often as the server has
  * refused in a row, whichever pieces it refused: else each of many would find out by itself that it is to be given up.
@@ -270,8 +270,7 @@ void fetch_tries_begin(struct fetcher *fetcher, struct fetch_job *job, struct fe
         send_or_wait(fetcher, take_idle(fetcher, job, piece, job->idx_mirror, is_urgent), clock_now_ns());
 }
 
-/* ---- after a transfer ---------------------------------------------------------------------------------------------
- */
+/* ---- after a transfer ------------------------------------------------------------------------------------------ */
 
 static void note_answer(struct fetcher *fetcher, struct download *download) {
         curl_off_t first_byte_us = 0;
@@ -285,8 +284,7 @@ static void note_answer(struct fetcher *fetcher, struct download *download) {
         latency_add(&fetcher->first_byte, first_byte_us > 0 ? (uint64_t)first_byte_us : 0);
 }
 
-/* One of two requests for a piece did not work out before it answered: the other goes on alone, and nothing was lost.
- */
+/* One of two requests for a piece did not work out before it answered: the other goes on alone, nothing is lost. */
 static void leave_it_to_the_twin(struct fetcher *fetcher, struct download *download,
                                  const struct http_failure *failure) {
         if (failure->is_busy &&
@@ -318,8 +316,7 @@ void fetch_tries_end(struct fetcher *fetcher, struct download *download, CURLcod
         try_failed(fetcher, download, shown, &failure);
 }
 
-/* ---- what goes on by itself ----------------------------------------------------------------------------------------
- */
+/* ---- what goes on by itself ------------------------------------------------------------------------------------ */
 
 static bool may_hedge(const struct fetcher *fetcher, const struct server *server, uint32_t n_bytes, uint64_t now_ns) {
         return (fetch_counted(&fetcher->n_hedged) + 1) * HEDGED_OF <= fetch_counted(&fetcher->n_requests) &&
