@@ -39,6 +39,7 @@ static struct catalog_dataset *catalog_dataset_new(struct dataset *dataset, stru
         }
         open->dataset = dataset;
         open->ledger = ledger;
+        open->packed_fd = -1;
         snprintf(open->name, sizeof(open->name), "%s", name);
         atomic_store_explicit(&open->refs, 1, memory_order_relaxed);
         pthread_mutex_init(&open->error_lock, NULL);
@@ -60,6 +61,8 @@ void catalog_dataset_unref(struct catalog_dataset *dataset) {
                 catalog_dataset_unref(dataset->parts[k]);
         free(dataset->parts);
         remote_free(dataset->remote);
+        unpacked_unref(dataset->unpacked);
+        closep(&dataset->packed_fd);
         version_lock_free(dataset->lock); /* after the last file is closed */
         pthread_mutex_destroy(&dataset->error_lock);
         free(dataset);
@@ -138,6 +141,10 @@ static int open_remote(struct opening *opening, struct dataset_spec *spec, const
 static void opening_keep_remote(struct opening *opening) {
         if (!opening->remote)
                 return;
+        if (opening->result == 0 && opening->unpacked) { /* which has all that is wanted of it */
+                remote_free(TAKE_PTR(opening->remote));
+                return;
+        }
         if (opening->result < 0)
                 remote_explain(opening->remote, &opening->why);
         else
@@ -147,7 +154,7 @@ static void opening_keep_remote(struct opening *opening) {
 }
 
 /* A plug-in may be the one that reads it. */
-static int open_dataset(struct opening *opening, struct dataset_spec *spec, const struct index_watch *watch) {
+static int open_plain(struct opening *opening, struct dataset_spec *spec, const struct index_watch *watch) {
         const struct catalog *catalog = opening->entry->catalog;
         struct scanner *scanner = NULL;
         int r = 0;
@@ -158,6 +165,20 @@ static int open_dataset(struct opening *opening, struct dataset_spec *spec, cons
         if (r == 0)
                 r = dataset_open(spec, catalog->index_dir, watch, &opening->dataset, &opening->report, &opening->why);
         format_scanner_free(scanner);
+        return r;
+}
+
+/* Compressed files are unpacked first: where the path names them, and where no format takes them as they are. */
+static int open_dataset(struct opening *opening, struct dataset_spec *spec, const struct index_watch *watch) {
+        int r = unpacked_is_due(opening, spec) ? -ENOTSUP : open_plain(opening, spec, watch);
+
+        if (r != -ENOTSUP)
+                return r;
+        r = opening_unpack(opening, spec, watch);
+        if (r == 0)
+                r = open_plain(opening, spec, watch);
+        if (r < 0)
+                opening_drop_unpacked(opening);
         return r;
 }
 
@@ -192,6 +213,7 @@ void opening_work(void *userdata) {
         if (opening->result == 0 && ledger_open(entry->catalog->ledgers, opening->dataset, &opening->ledger) < 0) {
                 dataset_unref(TAKE_PTR(opening->dataset));
                 remote_free(TAKE_PTR(opening->remote));
+                opening_drop_unpacked(opening);
                 opening->result = why_errno(&opening->why, -ENOMEM, "the ledger of damaged samples");
         }
         if (opening->result < 0)
@@ -218,12 +240,15 @@ struct catalog_dataset *opening_take(struct opening *opening) {
                 ledger_unref(opening->ledger);
                 dataset_unref(opening->dataset);
                 remote_free(opening->remote);
+                opening_drop_unpacked(opening);
                 version_lock_free(opening->lock);
                 opening->result = why_errno(&opening->why, -ENOMEM, "opening");
                 return NULL;
         }
         open->lock = opening->lock;
         open->remote = opening->remote;
+        open->unpacked = opening->unpacked;
+        open->packed_fd = opening->packed_fd;
         open->doubt = opening->doubt;
         if (opening->unprotected.text[0])
                 log_warning("dataset", "%s: version %s cannot be locked against removal while it is served: %s",
@@ -342,6 +367,7 @@ void entry_open(struct catalog_entry *entry) {
 
         if (opening) {
                 opening->entry = entry;
+                opening->packed_fd = -1;
                 opening->errands = entry_errands(entry);
                 opening->options = strdup(entry->options);
                 r = opening->options ? opening_aim(opening, entry) : -ENOMEM;

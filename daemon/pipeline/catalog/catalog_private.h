@@ -4,11 +4,12 @@
  *   catalog_check.c   has a folder changed?                    catalog_versions.c  versions of them
  *   catalog_joined.c  several as one                           catalog_paths.c     named by their paths
  *   catalog_doubts.c  files that cannot be decoded             catalog_progress.c  how far an opening is
- *   catalog_remote.c  datasets that lie elsewhere */
+ *   catalog_remote.c  datasets that lie elsewhere              catalog_unpacked.c  compressed files */
 #pragma once
 
 #include "daemon/pipeline/catalog/catalog.h"
 #include "daemon/pipeline/catalog/catalog_remote.h"
+#include "daemon/store/cache/cache_unpacked.h"
 
 /* What a background thread works on: a copy, because the entry may change in the meantime. */
 struct opening {
@@ -20,7 +21,9 @@ struct opening {
         char version[PLACE_VERSION_SIZE]; /* the version at that place; "": it is not staged */
         struct dataset *dataset;
         struct ledger *ledger;
-        struct remote *remote; /* of a dataset whose path is a URL; else NULL */
+        struct remote *remote;     /* of a dataset whose path is a URL; else NULL */
+        struct unpacked *unpacked; /* of compressed files; else NULL */
+        int packed_fd;             /* the folder that has them; -1 */
         struct version_lock *lock;
         struct why unprotected; /* why the version has no lock; "" otherwise */
         struct dataset_report report;
@@ -68,6 +71,17 @@ struct errands *entry_errands(const struct catalog_entry *entry);
 /* Makes an entry and begins to open it; removes one, as soon as nothing works on it. Jobs keep what they have. */
 int entry_add(struct catalog *catalog, const struct catalog_wish *wish, bool is_path, struct why *why);
 void entry_remove(struct catalog_entry *entry);
+
+/* ---- catalog_unpacked.c ----------------------------------------------------------------------------------------- */
+
+/* Are these files, all of which the path names, compressed? */
+bool unpacked_is_due(const struct opening *opening, const struct dataset_spec *spec);
+
+/* Has the cache unpack the files of the spec, whose path is then where they are. On a background thread. */
+int opening_unpack(struct opening *opening, struct dataset_spec *spec, const struct index_watch *watch);
+
+/* What it made, if it is not needed any more. */
+void opening_drop_unpacked(struct opening *opening);
 
 /* ---- catalog_staged.c ---------------------------------------------------------------------------------------- */
 

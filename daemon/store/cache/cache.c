@@ -9,8 +9,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/base/threads/thread.h"
 #include "daemon/store/cache/cache_private.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
+
+#define CANCEL_LOOK_NS 200000000ull
 
 int cache_new(const struct cache_options *options, struct cache **ret_cache) {
         struct cache *cache = calloc(1, sizeof(*cache));
@@ -99,6 +103,48 @@ int cache_begin(struct cache *cache, struct why *why) {
         pthread_mutex_unlock(&cache->opening);
         return r;
 }
+
+/* ---- folders that are open --------------------------------------------------------------------------------------- */
+
+static bool cache_is_busy(struct cache *cache, const char *folder) {
+        struct cache_opened *opened;
+
+        LIST_FOREACH(opened, &cache->opened, entry)
+                if (opened->is_busy && strcmp(opened->folder, folder) == 0)
+                        return true;
+        return false;
+}
+
+int cache_opened_begin(struct cache *cache, struct cache_opened *opened, const atomic_bool *cancel, struct why *why) {
+        for (opened->is_busy = false; !opened->is_busy && !(cancel && atomic_load(cancel));) {
+                pthread_mutex_lock(&cache->opening); /* nothing is removed meanwhile */
+                pthread_mutex_lock(&cache->lock);
+                opened->is_busy = !cache_is_busy(cache, opened->folder);
+                if (opened->is_busy)
+                        LIST_INSERT_HEAD(&cache->opened, opened, entry);
+                pthread_mutex_unlock(&cache->opening);
+                if (!opened->is_busy)
+                        thread_wait_until(&cache->changed, &cache->lock, clock_now_ns() + CANCEL_LOOK_NS);
+                pthread_mutex_unlock(&cache->lock);
+        }
+        return opened->is_busy ? 0 : why_set(why, -ECANCELED, "%s: cancelled", opened->folder);
+}
+
+void cache_opened_ready(struct cache *cache, struct cache_opened *opened) {
+        pthread_mutex_lock(&cache->lock);
+        opened->is_busy = false;
+        pthread_cond_broadcast(&cache->changed);
+        pthread_mutex_unlock(&cache->lock);
+}
+
+void cache_opened_end(struct cache *cache, struct cache_opened *opened) {
+        pthread_mutex_lock(&cache->lock);
+        LIST_REMOVE(opened, entry);
+        cache->has_no_closed = false;
+        pthread_mutex_unlock(&cache->lock);
+}
+
+/* ---- ending ------------------------------------------------------------------------------------------------------ */
 
 /* What waits in the queues has no memory yet and no request: it is answered here. */
 static void cancel_queue(struct flights *queue, struct cache_wants *done) {

@@ -22,10 +22,10 @@ enum journal_kind {
 
 struct journal_record {
         uint64_t chunk;
-        uint32_t n_bytes;
-        uint32_t kind;   /* enum journal_kind */
-        uint64_t digest; /* XXH3 of the chunk's bytes */
-        uint64_t check;  /* of the members before */
+        uint64_t n_bytes : 56;
+        uint64_t kind : 8; /* enum journal_kind */
+        uint64_t digest;   /* XXH3 of the chunk's bytes */
+        uint64_t check;    /* of the members before */
 };
 
 struct cache_journal {

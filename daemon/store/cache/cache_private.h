@@ -95,6 +95,7 @@ struct cache {
         bool has_keeper;
         bool has_no_closed; /* there is no folder whose origin is not open */
         bool is_cancelled, is_ending;
+        LIST_HEAD(, cache_opened) opened;
         LIST_HEAD(, cached) origins; /* changed under `opening`, too */
         LIST_HEAD(, flight) buckets[FLIGHT_BUCKETS];
         struct flights urgent, queued; /* FLIGHT_QUEUED */
@@ -111,6 +112,18 @@ struct cache {
 
 /* The folder is ours, and its limit known, from the first origin on. -EBUSY: another daemon has it. */
 int cache_begin(struct cache *cache, struct why *why);
+
+/* A folder of the cache that something has open, other than an origin: it is not removed. */
+struct cache_opened {
+        LIST_ENTRY(cache_opened) entry;
+        char folder[CACHE_FOLDER_MAX];
+        bool is_busy; /* its files are being made */
+};
+
+/* One at a time makes the files of a folder: waits for another one. -ECANCELED with `why` once *cancel is true. */
+int cache_opened_begin(struct cache *cache, struct cache_opened *opened, const atomic_bool *cancel, struct why *why);
+void cache_opened_ready(struct cache *cache, struct cache_opened *opened);
+void cache_opened_end(struct cache *cache, struct cache_opened *opened);
 
 /* ---- cached_open.c ---- */
 

@@ -77,10 +77,14 @@ static int remove_one(const char *path, const struct stat *status, int flag, str
 }
 
 static bool room_is_open(struct cache *cache, const char *folder) {
+        struct cache_opened *opened;
         struct cached *cached;
 
         LIST_FOREACH(cached, &cache->origins, entry)
                 if (strcmp(cached->folder, folder) == 0)
+                        return true;
+        LIST_FOREACH(opened, &cache->opened, entry)
+                if (strcmp(opened->folder, folder) == 0)
                         return true;
         return false;
 }
