@@ -1,4 +1,5 @@
-/* Staging on one node, from a folder and from an archive. Whatever fails, the next run ends well and all is there. */
+/* Staging on one node, from a folder, from an archive and over http. Whatever fails, the next run ends well and all is
+ * there. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include "tests/faults/points.h"
 #include "tests/faults/scenarios.h"
 #include "tests/faults/scene.h"
+#include "tests/faults/scene_origin.h"
 
 int dataloaderd_stage_main(int argc, char **argv);
 
@@ -63,7 +65,7 @@ static void check(struct scene *scene, int status) {
                 scene_problem(scene, "dataloaderd-stage ended with %d, and nothing had failed", status);
 }
 
-static void stage(struct scene *scene, const char *origin, const char *settings, bool as_it_was) {
+static void stage_from(struct scene *scene, const char *origin, const char *settings, bool as_it_was) {
         char command[400];
         FILE *file;
 
@@ -71,8 +73,8 @@ static void stage(struct scene *scene, const char *origin, const char *settings,
         file = fopen(scene->config, "w");
         fprintf(file,
                 "index_dir = \"%s/index\"\nsocket = \"%s/s\"\ndataset \"d\" {\n  path = \"%s/d\"\n  origin = "
-                "\"file://%s/%s\"\n  %s\n}\n",
-                scene->folder, scene->folder, scene->folder, scene->data, origin, settings);
+                "\"file://%s\"\n  %s\n}\n",
+                scene->folder, scene->folder, scene->folder, origin, settings);
         fclose(file);
         check(scene, run(scene, true, NULL));
         points_disarm(); /* it may have crashed */
@@ -83,6 +85,25 @@ static void stage(struct scene *scene, const char *origin, const char *settings,
         snprintf(command, sizeof(command), "diff -r '%s/files' '%s/d/' >&2", scene->data, scene->folder);
         if (as_it_was && system(command) != 0)
                 scene_problem(scene, "what was staged is not what the origin has");
+}
+
+static void stage(struct scene *scene, const char *origin, const char *settings, bool as_it_was) {
+        char path[400];
+
+        snprintf(path, sizeof(path), "%s/%s", scene->data, origin);
+        stage_from(scene, path, settings, as_it_was);
+}
+
+void scenario_stage_http(struct scene *scene) {
+        char folder[400], manifest[400];
+        pid_t server;
+
+        snprintf(folder, sizeof(folder), "%s/files", scene->data);
+        snprintf(manifest, sizeof(manifest), "%s/m.jsonl", scene->folder);
+        server = scene_origin_start(scene, folder, manifest);
+        if (server > 0)
+                stage_from(scene, manifest, "origin_kind = \"manifest\"", true);
+        scene_origin_stop(server);
 }
 
 void scenario_stage_folder(struct scene *scene) {

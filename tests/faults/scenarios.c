@@ -315,6 +315,7 @@ const struct scenario SCENARIOS[] = {
         { "client-work", scenario_client_work },
         { "once", scenario_once },
         { "stage-folder", scenario_stage_folder },
+        { "stage-http", scenario_stage_http },
         { "stage-packed", scenario_stage_packed },
         { "stage-archive", scenario_stage_archive },
         { "stage-converted", scenario_stage_converted },

@@ -39,6 +39,7 @@ void scenario_streams(struct scene *scene);
 void scenario_pipe(struct scene *scene);
 
 void scenario_stage_folder(struct scene *scene);
+void scenario_stage_http(struct scene *scene);
 void scenario_stage_packed(struct scene *scene);
 void scenario_stage_archive(struct scene *scene);
 void scenario_stage_converted(struct scene *scene);
