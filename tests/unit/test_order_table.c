@@ -229,6 +229,39 @@ START_TEST(a_computed_order_is_there_at_once_and_takes_no_memory) {
 }
 END_TEST
 
+/* Positions are looked up while the thread still finds where windows begin. */
+START_TEST(an_order_of_blocks_can_be_used_before_all_its_windows_are_found) {
+        static uint64_t ends[60000];
+        const struct dlp_blocks blocks = { .ends = ends, .n = sizeof(ends) / sizeof(ends[0]) };
+        struct order_spec spec = { .terms = { .n_samples = 3 * sizeof(ends) / sizeof(ends[0]),
+                                              .seed = 4,
+                                              .epoch = 2,
+                                              .shuffle = true,
+                                              .kind = DLP_ORDER_BLOCKS,
+                                              .blocks = &blocks } };
+        struct order_table *table;
+        struct dlp_sampler sampler;
+        struct owner owner;
+        struct order_tables *tables = start(&owner);
+        void *memory;
+
+        for (uint32_t b = 0; b < blocks.n; b++)
+                ends[b] = 3 * (b + 1);
+        memory = calloc(1, dlp_sampler_table_bytes(&spec.terms));
+        ck_assert_ptr_nonnull(memory);
+        dlp_sampler_init(&sampler, &spec.terms, memory);
+        dlp_sampler_advance(&sampler, UINT64_MAX);
+        ck_assert_int_eq(order_table_get(tables, &spec, &table, NULL), 0);
+        for (uint64_t k = 0; k < spec.terms.n_samples; k++)
+                if (at(&owner, table, k) != dlp_sampler_at(&sampler, k))
+                        ck_abort_msg("position %ju", (uintmax_t)k);
+        ck_assert_uint_eq(atomic_load(&owner.n_bytes), dlp_sampler_table_bytes(&spec.terms));
+        order_table_put(table);
+        free(memory);
+        stop(&owner, tables);
+}
+END_TEST
+
 START_TEST(an_order_of_nothing_has_no_position) {
         struct order_table *table;
         struct owner owner;
@@ -806,6 +839,7 @@ int main(void) {
         tcase_add_test(tests, who_asks_for_the_same_order_gets_the_same_table);
         tcase_add_test(tests, a_sequential_order_takes_no_memory);
         tcase_add_test(tests, a_computed_order_is_there_at_once_and_takes_no_memory);
+        tcase_add_test(tests, an_order_of_blocks_can_be_used_before_all_its_windows_are_found);
         tcase_add_test(tests, an_order_of_nothing_has_no_position);
         tcase_add_test(tests, the_first_elements_can_be_used_long_before_the_last);
         tcase_add_test(tests, a_table_that_is_waited_for_goes_before_one_made_ahead);
