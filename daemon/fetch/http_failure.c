@@ -96,6 +96,9 @@ static void learn_region(struct http_request *request, struct http_failure *fail
                 snprintf(region, sizeof(region), "%s", request->head.bucket_region);
         else
                 http_head_error_element(&request->head, "Region", region, sizeof(region));
+        if (!*region && request->head.status < 400)
+                http_failure_append(failure,
+                                    "; the store redirects elsewhere, which is not followed: set its endpoint");
         if (!*region || strspn(region, "abcdefghijklmnopqrstuvwxyz0123456789-") != strlen(region))
                 return;
         http_failure_append(failure, "; the bucket is in region %s and was asked for in %s", region, request->region);

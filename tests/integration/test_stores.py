@@ -148,6 +148,8 @@ def _(box):
     with table.row("no region's name"), regional_store("x", 301, {"x-amz-bucket-region": "../evil host"}, "") as (endpoint, asked):
         refused("s3://bucket", endpoint=endpoint, user=user, says=["301"])
         equal(asked, ["us-east-1"], "regions")
+    with table.row("elsewhere"), regional_store("x", 307, {"Location": "http://127.0.0.1:9/"}, "") as (endpoint, asked):
+        refused("s3://bucket", endpoint=endpoint, user=user, says=["307", "redirects elsewhere", "set its endpoint"])
     skewed = ("<Error><Code>RequestTimeTooSkewed</Code><Message>The difference is too large.</Message>"
               "<RequestTime>20261129T192232Z</RequestTime><ServerTime>2026-11-29T18:00:00Z</ServerTime></Error>")
     with table.row("clocks"), regional_store("none", 403, {}, skewed) as (endpoint, asked):

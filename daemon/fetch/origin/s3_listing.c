@@ -93,7 +93,8 @@ static int s3_listing_take_object(struct parser *parser) {
         if (parser->only_looks)
                 return 0;
         if (parser->is_encoded && decode_key(parser->texts[KEY]) < 0)
-                return why_set(parser->why, -EINVAL, "a key that is not encoded as it says: \"%s\"",
+                return why_set(parser->why, -EINVAL,
+                               "a key that is not encoded as it says, or has a NUL in it: \"%s\"; rename the object",
                                parser->texts[KEY]);
         if (!object.key[0] || strlen(object.key) > S3_KEY_MAX)
                 return why_set(parser->why, -EINVAL, "an empty or too long key: \"%s\"", object.key);

@@ -32,9 +32,9 @@ static const char *what_is_wrong_with_bytes(const char *path, size_t n_bytes) {
 
 static const char *what_is_wrong_with_part(const char *part, size_t n) {
         if (n == 0)
-                return "has an empty part (two slashes, or one at its end)";
+                return "has an empty part (two slashes, or one at its end); rename the file at the origin";
         if ((n == 1 && part[0] == '.') || (n == 2 && part[0] == '.' && part[1] == '.'))
-                return "has a \".\" or \"..\" in it, which would lead elsewhere";
+                return "has a \".\" or \"..\" in it, which would lead elsewhere; rename the file at the origin";
         return n > PART_MAX ? "has a part of more than 255 bytes" : NULL;
 }
 
