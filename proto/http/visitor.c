@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <event2/event.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define HEAD_BYTES   16384u /* of a connection, for the heads of request and answer: a browser sends a tenth of it */
@@ -210,21 +212,38 @@ static struct MHD_Daemon *start_daemon(struct visitors *visitors, int listen_fd)
                                 items, MHD_OPTION_END);
 }
 
+/* A libmicrohttpd that has not started has closed its listening socket, or has not: it does not say. */
+static void close_if_open(int copy, const struct stat *socket) {
+        struct stat found;
+
+        if (fstat(copy, &found) == 0 ? found.st_ino == socket->st_ino && found.st_dev == socket->st_dev
+                                     : errno != EBADF)
+                close(copy);
+}
+
 int visitors_open(struct visitors *visitors, struct event_base *base, const struct visitors_options *options,
                   int listen_fd) {
+        struct stat socket;
+        int copy;
+
         *visitors = (struct visitors){ .options = *options };
         TAILQ_INIT(&visitors->list);
         pthread_mutex_init(&visitors->lock, NULL);
         pthread_cond_init(&visitors->heard, NULL);
         visitors->asked_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-        if (visitors->asked_fd >= 0)
-                visitors->asked = event_new(base, visitors->asked_fd, EV_READ | EV_PERSIST, on_asked, visitors);
-        if (!visitors->asked || event_add(visitors->asked, NULL) < 0) {
-                close(listen_fd);
-                return visitors->asked_fd < 0 ? -EMFILE : -ENOMEM;
-        }
-        visitors->daemon = start_daemon(visitors, listen_fd);
-        return visitors->daemon ? 0 : -ENOMEM;
+        if (visitors->asked_fd < 0)
+                return -errno;
+        visitors->asked = event_new(base, visitors->asked_fd, EV_READ | EV_PERSIST, on_asked, visitors);
+        if (!visitors->asked || event_add(visitors->asked, NULL) < 0)
+                return -ENOMEM;
+        copy = fstat(listen_fd, &socket) == 0 ? fcntl(listen_fd, F_DUPFD_CLOEXEC, 0) : -1;
+        if (copy < 0)
+                return -errno;
+        visitors->daemon = start_daemon(visitors, copy);
+        if (visitors->daemon)
+                return 0;
+        close_if_open(copy, &socket);
+        return -ENOMEM;
 }
 
 void visitors_close(struct visitors *visitors) {

@@ -73,8 +73,8 @@ struct visitors {
         void *question;
 };
 
-/* Serves on a listening socket, which is libmicrohttpd's from now on. Returns 0 or a negative errno; visitors_close()
- * in any case. The struct stays where it is. */
+/* Serves on a listening socket, which stays the caller's. Returns 0 or a negative errno; visitors_close() in any case.
+ * The struct stays where it is. */
 int visitors_open(struct visitors *visitors, struct event_base *base, const struct visitors_options *options,
                   int listen_fd);
 void visitors_close(struct visitors *visitors);

@@ -18,6 +18,7 @@
 static struct visitors visitors;
 static struct event_base *base;
 static struct sockaddr_un address;
+static int listen_fd;
 static _Atomic unsigned n_left;
 
 static enum MHD_Result serve(void *arg, struct visitor *visitor, const char *path) {
@@ -50,21 +51,22 @@ static void open_page(void) {
                 .leave = leave,
                 .hear = hear,
         };
-        int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
         socklen_t n = sizeof(address);
 
+        listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
         address = (struct sockaddr_un){ .sun_family = AF_UNIX };
-        ck_assert(bind(fd, (struct sockaddr *)&address, sizeof(sa_family_t)) == 0); /* the kernel finds a name */
-        ck_assert(getsockname(fd, (struct sockaddr *)&address, &n) == 0);
-        ck_assert(listen(fd, 100) == 0);
+        ck_assert(bind(listen_fd, (struct sockaddr *)&address, sizeof(sa_family_t)) == 0); /* the kernel finds a name */
+        ck_assert(getsockname(listen_fd, (struct sockaddr *)&address, &n) == 0);
+        ck_assert(listen(listen_fd, 100) == 0);
         base = event_base_new();
         ck_assert(base != NULL);
         n_left = 0;
-        ck_assert_int_eq(visitors_open(&visitors, base, &options, fd), 0);
+        ck_assert_int_eq(visitors_open(&visitors, base, &options, listen_fd), 0);
 }
 
 static void close_page(void) {
         visitors_close(&visitors);
+        close(listen_fd);
         event_base_free(base);
 }
 

@@ -18,7 +18,7 @@
 
 struct server {
         struct server_options options;
-        int listen_fd; /* libmicrohttpd's */
+        int listen_fd;
         struct visitors visitors;
 };
 
@@ -241,6 +241,7 @@ void server_close(struct server *server) {
         if (!server)
                 return;
         visitors_close(&server->visitors);
+        close(server->listen_fd);
         free(server);
 }
 

@@ -103,20 +103,16 @@ int metrics_http_open(struct event_base *base, int listen_fd, struct server *ser
                 .leave = metrics_http_leave,
                 .hear = make_text,
         };
-        int copy = fcntl(listen_fd, F_DUPFD_CLOEXEC, 0), r;
+        int r;
 
-        if (!http || copy < 0) {
-                r = http ? -errno : -ENOMEM;
-                if (copy >= 0)
-                        close(copy);
+        if (!http) {
                 close(listen_fd);
-                free(http);
-                return r;
+                return -ENOMEM;
         }
         http->server = server;
         http->listen_fd = listen_fd;
         closer_refuse_descriptors(listen_fd);
-        r = visitors_open(&http->visitors, base, &options, copy);
+        r = visitors_open(&http->visitors, base, &options, listen_fd);
         if (r < 0)
                 metrics_http_close(http);
         else
