@@ -48,6 +48,9 @@
         ROW(memory_held, GAUGE, "bytes", SCRAPED, "dataloaderd_memory_held_bytes", "Of memory used: kept by clients that have left.") \
         ROW(read_depth, GAUGE, "samples", FIELD, "dataloaderd_read_depth", "Samples that may be under way at once.")    \
         ROW(n_reading, GAUGE, "samples", FIELD, "dataloaderd_reads_in_progress", "Samples that are being read now.")    \
+        ROW(cache_used, GAUGE, "bytes", SCRAPED, "dataloaderd_cache_used_bytes", "Held in cache_dir: what was fetched, and what was unpacked.") \
+        ROW(cache_limit, GAUGE, "bytes", SCRAPED, "dataloaderd_cache_limit_bytes", "The most that cache_dir may hold.") \
+        ROW(origin_first_byte_ns, GAUGE, "ns", SCRAPED, "dataloaderd_origin_first_byte_seconds", "How long the slower half of the requests to an origin waits for the first byte, at least.") \
         ROW(storage_bytes, COUNTER, "bytes", FIELD, "dataloaderd_node_storage_read_bytes_total", "Bytes that the kernel fetched from storage for the daemon: the rest was in the page cache.") \
         ROW(worker_ns, COUNTER, "ns", FIELD, "dataloaderd_node_worker_seconds_total", "Time of workers with samples and batches.")
 
@@ -63,6 +66,13 @@
         ROW(n_reads, COUNTER, "reads", FIELD, "dataloaderd_node_reads_total", "Reads of files or of parts of shards.")  \
         ROW(n_reads_past_cache, COUNTER, "reads", LISTED, "dataloaderd_node_uncached_reads_total", "Of these, past the page cache.") \
         ROW(n_reads_slow, COUNTER, "reads", WATCHED, "dataloaderd_node_slow_reads_total", "Of these, given up by io_uring and decided by pread().") \
+        ROW(n_cache_hits, COUNTER, "reads", LISTED, "dataloaderd_node_cache_hits_total", "Reads of datasets that lie elsewhere of which all was in cache_dir.") \
+        ROW(n_cache_misses, COUNTER, "reads", LISTED, "dataloaderd_node_cache_misses_total", "Those that had to wait for their origin.") \
+        ROW(origin_bytes, COUNTER, "bytes", LISTED, "dataloaderd_node_origin_bytes_total", "Bytes that origins sent.") \
+        ROW(n_origin_requests, COUNTER, "requests", LISTED, "dataloaderd_node_origin_requests_total", "Requests to origins, without listings.") \
+        ROW(n_origin_retries, COUNTER, "requests", WATCHED, "dataloaderd_node_origin_retries_total", "Of these, tries after the first.") \
+        ROW(n_origin_pauses, COUNTER, "pauses", WATCHED, "dataloaderd_node_origin_pauses_total", "Times that an origin was left alone because it asked for that (429, 503).") \
+        ROW(cache_evicted_bytes, COUNTER, "bytes", WATCHED, "dataloaderd_node_cache_evicted_bytes_total", "Bytes that were removed from cache_dir to make room.") \
         ROW(n_jpeg_own, COUNTER, "pictures", LISTED, "", "JPEG pictures decoded by the daemon's own decoder.")          \
         ROW(n_jpeg_libjpeg, COUNTER, "pictures", LISTED, "", "JPEG pictures decoded by libjpeg-turbo: those that the daemon's own decoder does not handle, or, with decoder = libjpeg, all.") \
         ROW(n_jpeg_handed_over, COUNTER, "pictures", LISTED, "", "Of these, begun by the daemon's own decoder and handed over, nearly always because they are damaged.") \

@@ -87,6 +87,18 @@ static void transparent_huge_pages(char *word, size_t capacity) {
         snprintf(word, capacity, "%.*s", end ? (int)(end - begin - 1) : 7, end ? begin + 1 : "unknown");
 }
 
+/* Nothing while no dataset lies elsewhere and none is compressed. */
+static void ctl_status_add_cache(struct facts *facts, struct server *server) {
+        struct cache_counts cache;
+
+        number_values_take_cache(server, &cache);
+        if (cache.limit == 0)
+                return;
+        facts_add_number(facts, "cache_used", cache.n_bytes, "bytes",
+                         "held in cache_dir: what was fetched, and what was unpacked");
+        facts_add_number(facts, "cache_most", cache.limit, "bytes", "that may be held there: cache_limit");
+}
+
 static void add_memory_limit(struct facts *facts, const struct server *server) {
         static char text[128]; /* main thread only; stays valid until the reply is sent */
         uint64_t limit = server->options.budget->limit_bytes, ours = memory_of_ours();
@@ -141,6 +153,7 @@ static void add_obtained(struct facts *facts, struct server *server) {
         facts_add(facts, "memlock_limit", limit.rlim_cur == RLIM_INFINITY ? "unlimited" : kib,
                   limit.rlim_cur == RLIM_INFINITY ? "" : "KiB",
                   "what may be locked without CAP_IPC_LOCK; dlctl jobs says what each ring got");
+        ctl_status_add_cache(facts, server);
         add_memory_limit(facts, server);
         ctl_status_add_memory(facts, server);
         facts_add_number(facts, "numa_nodes", numa_n_nodes(), "nodes",
@@ -151,7 +164,9 @@ static void add_obtained(struct facts *facts, struct server *server) {
 
 static void add_counters(struct facts *facts, struct server *server) {
         struct counters *counters = pipeline_counters(server->options.pipeline);
+        struct cache_counts cache;
 
+        number_values_take_cache(server, &cache);
 #define ROW(name, kind, unit, where, metric, help)                                                                     \
         facts_add_number(facts, #name, counter_get(&counters->name), unit, help);                                      \
         facts->messages[facts->n - 1].watched = NUMBER_##where == NUMBER_WATCHED;

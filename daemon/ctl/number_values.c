@@ -28,13 +28,33 @@ void number_values_of_process(const struct server *server, struct process_number
         };
 }
 
+void number_values_take_cache(struct server *server, struct cache_counts *ret_counts) {
+        struct counters *counters = pipeline_counters(server->options.pipeline);
+        struct cache *cache = server->options.catalog->cache;
+
+        *ret_counts = (struct cache_counts){ 0 };
+        if (!cache || !cache_counts(cache, ret_counts))
+                return;
+#define TAKE(name, member) atomic_store_explicit(&counters->name, ret_counts->member, memory_order_relaxed)
+        TAKE(n_cache_hits, n_hits);
+        TAKE(n_cache_misses, n_misses);
+        TAKE(origin_bytes, n_fetched);
+        TAKE(n_origin_requests, n_requests);
+        TAKE(n_origin_retries, n_retries);
+        TAKE(n_origin_pauses, n_paused);
+        TAKE(cache_evicted_bytes, n_evicted);
+#undef TAKE
+}
+
 void number_values_of_node(struct server *server, struct node_numbers *ret_numbers) {
         struct pipeline *pipeline = server->options.pipeline;
         struct counters *counters = pipeline_counters(pipeline);
         struct pipeline_memory memory;
+        struct cache_counts cache;
         struct job *job;
 
         pipeline_memory(pipeline, &memory);
+        number_values_take_cache(server, &cache);
         *ret_numbers = (struct node_numbers){
 #define ROW(name, ...) .name = counter_get(&counters->name),
                 NODE_COUNTERS(ROW)
@@ -50,6 +70,9 @@ void number_values_of_node(struct server *server, struct node_numbers *ret_numbe
                 .memory_held = atomic_load_explicit(&pipeline_held(pipeline)->n_bytes, memory_order_relaxed),
                 .read_depth = pipeline_read_depth(pipeline),
                 .n_reading = pipeline_n_reading(pipeline),
+                .cache_used = cache.n_bytes,
+                .cache_limit = cache.limit,
+                .origin_first_byte_ns = cache.first_byte_ns,
         };
         ret_numbers->worker_ns = ret_numbers->decode_ns + ret_numbers->collate_ns;
         if (!own_storage_bytes(&ret_numbers->storage_bytes))

@@ -32,6 +32,10 @@ struct rank_numbers {
 };
 
 void number_values_of_process(const struct server *server, struct process_numbers *ret_numbers);
+/* The cache counts by itself: its numbers become those of the node's counters. Zeroes while nothing lies elsewhere.
+ * Main thread. */
+void number_values_take_cache(struct server *server, struct cache_counts *ret_counts);
+
 void number_values_of_node(struct server *server, struct node_numbers *ret_numbers);
 void number_values_of_dataset(struct catalog_entry *entry, struct dataset_numbers *ret_numbers);
 

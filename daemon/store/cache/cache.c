@@ -178,19 +178,38 @@ void cache_cancel(struct cache *cache) {
         pthread_mutex_unlock(&cache->opening);
 }
 
-void cache_counts(struct cache *cache, struct cache_counts *ret_counts) {
+static void cache_add_fetched(struct cached *cached, struct cache_counts *counts) {
         struct fetcher_counts fetched;
+
+        if (!cached->fetcher)
+                return;
+        fetcher_counts(cached->fetcher, &fetched);
+        counts->n_fetched += fetched.n_bytes;
+        counts->n_requests += fetched.n_requests;
+        counts->n_retries += fetched.n_retries;
+        counts->n_paused += fetched.n_paused;
+        if (fetched.latency.first_byte_median_ns > counts->first_byte_ns)
+                counts->first_byte_ns = fetched.latency.first_byte_median_ns;
+}
+
+void cache_keep_counts(struct cached *cached) {
+        pthread_mutex_lock(&cached->cache->lock);
+        cache_add_fetched(cached, &cached->cache->counts);
+        cached->cache->counts.first_byte_ns = 0;
+        pthread_mutex_unlock(&cached->cache->lock);
+}
+
+bool cache_counts(struct cache *cache, struct cache_counts *ret_counts) {
         struct cached *cached;
+        bool is_used;
 
         pthread_mutex_lock(&cache->lock);
+        is_used = cache->lock_fd >= 0;
         *ret_counts = cache->counts;
         ret_counts->n_bytes = cache->n_bytes;
         ret_counts->limit = cache->limit;
-        LIST_FOREACH(cached, &cache->origins, entry) {
-                if (!cached->fetcher)
-                        continue;
-                fetcher_counts(cached->fetcher, &fetched);
-                ret_counts->n_retries += fetched.n_retries;
-        }
+        LIST_FOREACH(cached, &cache->origins, entry)
+                cache_add_fetched(cached, ret_counts);
         pthread_mutex_unlock(&cache->lock);
+        return is_used;
 }

@@ -129,11 +129,13 @@ int cached_look(struct cached *cached, struct why *why);
 /* ---- numbers -------------------------------------------------------------------------------------------------- */
 
 struct cache_counts {
-        uint64_t n_bytes, limit;      /* held now, and at most */
-        uint64_t n_hits, n_misses;    /* wants that were there, or were not */
-        uint64_t n_fetched, n_pieces; /* bytes, and pieces among the requests, since the start */
-        uint64_t n_requests, n_retries;
-        uint64_t n_evicted; /* bytes */
+        uint64_t n_bytes, limit;                  /* held now, and at most */
+        uint64_t n_hits, n_misses;                /* wants that were there, or were not */
+        uint64_t n_fetched;                       /* bytes that origins sent */
+        uint64_t n_requests, n_retries, n_paused; /* as in struct fetcher_counts, of the origins that are open */
+        uint64_t first_byte_ns;                   /* the median, of the origin that is the slowest */
+        uint64_t n_evicted;                       /* bytes */
 };
 
-void cache_counts(struct cache *cache, struct cache_counts *ret_counts);
+/* False: nothing was opened in it yet. */
+bool cache_counts(struct cache *cache, struct cache_counts *ret_counts);

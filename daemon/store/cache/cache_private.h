@@ -44,6 +44,7 @@ struct flight {
         bool is_chunk;   /* all of it */
         bool is_passing; /* there was no room for it to stay */
         bool is_urgent;
+        bool is_submitted; /* the fetcher has its job */
         enum flight_phase phase;
         uint32_t n_users;   /* of a piece: wants that need it, and have not been released */
         uint64_t n_charged; /* of the budget */
@@ -113,6 +114,9 @@ struct cache {
 /* The folder is ours, and its limit known, from the first origin on. -EBUSY: another daemon has it. */
 int cache_begin(struct cache *cache, struct why *why);
 
+/* What was fetched for it stays counted when it is closed. */
+void cache_keep_counts(struct cached *cached);
+
 /* A folder of the cache that something has open, other than an origin: it is not removed. */
 struct cache_opened {
         LIST_ENTRY(cache_opened) entry;
@@ -151,6 +155,9 @@ struct flight *flight_find(struct cached *cached, uint64_t chunk, uint64_t offse
 
 /* A new one, queued. NULL: there is no memory. */
 struct flight *flight_begin(struct cached *cached, uint64_t chunk, uint64_t offset, uint32_t n_bytes, bool is_urgent);
+
+/* Its job goes to the fetcher. */
+void flight_submit(struct flight *flight);
 
 /* It leaves the queue. */
 void flight_unqueue(struct flight *flight);

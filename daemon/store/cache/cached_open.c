@@ -287,6 +287,7 @@ void cached_close(struct cached *cached) {
         pthread_mutex_lock(&cache->lock);
         flights_drop(cached, FLIGHT_QUEUED);
         pthread_mutex_unlock(&cache->lock);
+        cache_keep_counts(cached);
         fetcher_stop(TAKE_PTR(cached->fetcher)); /* the keeper gets what was on its way */
         pthread_mutex_lock(&cache->lock);
         while (flights_are_flying(cached) || cache->kept_of == cached)

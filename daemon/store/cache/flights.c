@@ -45,7 +45,6 @@ struct flight *flight_begin(struct cached *cached, uint64_t chunk, uint64_t offs
         LIST_INSERT_HEAD(&cache->buckets[bucket_of(cached, chunk)], flight, in_bucket);
         TAILQ_INSERT_TAIL(is_urgent ? &cache->urgent : &cache->queued, flight, entry);
         cache->n_queued++;
-        cache->counts.n_pieces += !flight->is_chunk;
         return flight;
 }
 
@@ -83,9 +82,14 @@ void flight_leave(struct flight *flight, struct cache_want *want) {
 void flight_hurry(struct flight *flight) {
         struct cache *cache = flight->cached->cache;
 
-        if (flight->phase != FLIGHT_QUEUED || flight->is_urgent)
+        if (flight->is_urgent || flight->phase == FLIGHT_LANDED)
                 return;
         flight->is_urgent = true;
+        if (flight->phase == FLIGHT_FLYING) {
+                if (flight->is_submitted)
+                        fetcher_hurry(flight->cached->fetcher, &flight->job);
+                return;
+        }
         TAILQ_REMOVE(&cache->queued, flight, entry);
         TAILQ_INSERT_TAIL(&cache->urgent, flight, entry);
 }
@@ -183,6 +187,11 @@ static bool flight_has_memory(struct flight *flight) {
         return flight->piece.into != NULL;
 }
 
+void flight_submit(struct flight *flight) {
+        flight->is_submitted = true;
+        fetcher_submit(flight->cached->fetcher, &flight->job);
+}
+
 /* Returns false if it has to wait. What is doubtful is here: the keeper compares it, and sends it back if it is wrong.
  */
 static bool send_one(struct cache *cache, struct flight *flight) {
@@ -194,13 +203,14 @@ static bool send_one(struct cache *cache, struct flight *flight) {
         flight->phase = FLIGHT_FLYING;
         cache->n_flying++;
         cache->n_flying_bytes += flight->piece.n_bytes;
-        flight->job = (struct fetch_job){ .pieces = &flight->piece, .n_pieces = 1, .userdata = flight };
+        flight->job = (struct fetch_job){
+                .pieces = &flight->piece, .n_pieces = 1, .is_urgent = flight->is_urgent, .userdata = flight
+        };
         if (is_doubtful && flight->is_chunk) {
                 TAILQ_INSERT_TAIL(&cache->landed, flight, entry);
                 pthread_cond_broadcast(&cache->changed);
         } else {
-                cache->counts.n_requests++;
-                fetcher_submit(flight->cached->fetcher, &flight->job);
+                flight_submit(flight);
         }
         return true;
 }

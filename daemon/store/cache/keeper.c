@@ -16,6 +16,7 @@ void keeper_take(struct fetch_job *job) {
         struct cache *cache = flight->cached->cache;
 
         pthread_mutex_lock(&cache->lock);
+        flight->is_submitted = false;
         TAILQ_INSERT_TAIL(&cache->landed, flight, entry);
         pthread_cond_broadcast(&cache->changed);
         pthread_mutex_unlock(&cache->lock);
@@ -119,8 +120,7 @@ static void keep_doubtful(struct flight *flight, struct cache_wants *done) {
                 settle(flight, -ECANCELED, &(struct why){ "canceled" }, done);
         } else {
                 room_drop(cached, flight->chunk);
-                cache->counts.n_requests++;
-                fetcher_submit(cached->fetcher, &flight->job);
+                flight_submit(flight);
         }
         pthread_mutex_unlock(&cache->lock);
 }
@@ -143,7 +143,6 @@ static void keeper_keep(struct flight *flight) {
                 pthread_mutex_lock(&cache->lock);
                 if (flight->job.result == 0)
                         keeper_take_place(flight, result);
-                cache->counts.n_fetched += flight->job.result == 0 ? flight->piece.n_bytes : 0;
                 settle(flight, result, &why, &done);
                 flights_send(cache);
                 pthread_mutex_unlock(&cache->lock);
