@@ -16,7 +16,6 @@ import sys
 PRODUCT = ("proto", "daemon", "client")
 PUBLIC = ("client/include/", "client/cuda/kernels/kernel.h")
 EXCEPTIONS = {
-    "fetcher_hurry": "the store that a dataset is streamed into: what it fetches ahead becomes what a sample waits for",
     "fetcher_cancel": "the same, when nobody needs any more what is to be fetched",
 }
 DECLARED = re.compile(r"^(?!#|typedef|static_assert|_Static_assert)[A-Za-z_].*?\b([a-z_][a-z0-9_]*)\(")
