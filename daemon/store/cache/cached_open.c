@@ -13,7 +13,8 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 
-#define CONNECTIONS 64u
+#define CONNECTIONS 256u /* 2,000 small files a second from far away; chunks never use them all */
+#define LOOKING     64u  /* of them at most ask for the sizes of a list's files */
 #define STALL_S     10u
 #define TRIES       5u /* then the dataset cannot be read, and its jobs wait (pipeline/failure/outage.h) */
 #define WORD_BYTES  40u
@@ -118,6 +119,7 @@ static int list_origin(struct cached *cached, const struct cached_terms *terms, 
         struct origin_options options = { .url = terms->url,
                                           .kind = terms->kind ? terms->kind : "auto",
                                           .unpack = "no",
+                                          .n_connections = LOOKING,
                                           .progress = terms->progress,
                                           .userdata = terms->userdata,
                                           .cancel = terms->cancel };
