@@ -78,6 +78,8 @@ void dataset_unref(struct dataset *dataset) {
         free(dataset->name);
         files_fini(&dataset->files);
         format_options_fini(&dataset->options);
+        if (dataset->origin)
+                dataset->origin->release(dataset->origin->userdata);
         free(dataset);
 }
 
@@ -375,6 +377,8 @@ static int dataset_new(const struct dataset_spec *spec, struct dataset **ret_dat
         look_at_split_file(dataset, dataset->root_fd, &dataset->split_status); /* before it is read */
         dataset->n_holds = 1;
         dataset->budget = spec->budget;
+        if (spec->origin)
+                spec->origin->hold(spec->origin->userdata);
         dataset->origin = spec->origin;
         dataset->has_scanner = spec->scanner != NULL;
         atomic_init(&dataset->settled_ns, INT64_MIN);

@@ -28,6 +28,10 @@ struct indexing_origin {
         /* Does it answer? 0 or an errno with `why`. Blocks. */
         int (*look)(void *userdata, struct why *why);
 
+        /* A dataset that is open holds it. What looks whether the dataset can be read again may outlive its jobs. */
+        void (*hold)(void *userdata);
+        void (*release)(void *userdata);
+
         const char *digest; /* of the content of all files */
         void *userdata;
 };

@@ -60,7 +60,7 @@ void catalog_dataset_unref(struct catalog_dataset *dataset) {
         for (uint32_t k = 0; k < dataset->n_parts; k++)
                 catalog_dataset_unref(dataset->parts[k]);
         free(dataset->parts);
-        remote_free(dataset->remote);
+        remote_unref(dataset->remote);
         unpacked_unref(dataset->unpacked);
         closep(&dataset->packed_fd);
         version_lock_free(dataset->lock); /* after the last file is closed */
@@ -142,7 +142,7 @@ static void opening_keep_remote(struct opening *opening) {
         if (!opening->remote)
                 return;
         if (opening->result == 0 && opening->unpacked) { /* which has all that is wanted of it */
-                remote_free(TAKE_PTR(opening->remote));
+                remote_unref(TAKE_PTR(opening->remote));
                 return;
         }
         if (opening->result < 0)
@@ -150,7 +150,7 @@ static void opening_keep_remote(struct opening *opening) {
         else
                 opening->remote->folder = dataset_root(opening->dataset);
         if (opening->result < 0)
-                remote_free(TAKE_PTR(opening->remote));
+                remote_unref(TAKE_PTR(opening->remote));
 }
 
 /* A plug-in may be the one that reads it. */
@@ -212,7 +212,7 @@ void opening_work(void *userdata) {
                 opening_doubt(opening, doubt_ns(&opening->report));
         if (opening->result == 0 && ledger_open(entry->catalog->ledgers, opening->dataset, &opening->ledger) < 0) {
                 dataset_unref(TAKE_PTR(opening->dataset));
-                remote_free(TAKE_PTR(opening->remote));
+                remote_unref(TAKE_PTR(opening->remote));
                 opening_drop_unpacked(opening);
                 opening->result = why_errno(&opening->why, -ENOMEM, "the ledger of damaged samples");
         }
@@ -239,7 +239,7 @@ struct catalog_dataset *opening_take(struct opening *opening) {
         if (!open) {
                 ledger_unref(opening->ledger);
                 dataset_unref(opening->dataset);
-                remote_free(opening->remote);
+                remote_unref(opening->remote);
                 opening_drop_unpacked(opening);
                 version_lock_free(opening->lock);
                 opening->result = why_errno(&opening->why, -ENOMEM, "opening");

@@ -29,6 +29,16 @@ static int on_look(void *userdata, struct why *why) {
         return cached_look(remote->cached, why);
 }
 
+static void on_hold(void *userdata) {
+        struct remote *remote = userdata;
+
+        atomic_fetch_add_explicit(&remote->refs, 1, memory_order_relaxed);
+}
+
+static void on_release(void *userdata) {
+        remote_unref(userdata);
+}
+
 int remote_open(struct cache *cache, const struct cached_terms *terms, const struct index_watch *watch,
                 struct remote **ret_remote, struct why *why) {
         struct cached_terms watched = *terms;
@@ -37,6 +47,7 @@ int remote_open(struct cache *cache, const struct cached_terms *terms, const str
 
         if (!remote)
                 return why_errno(why, -ENOMEM, "%s", terms->url);
+        atomic_init(&remote->refs, 1);
         pthread_mutex_init(&remote->lock, NULL);
         if (watch) {
                 watched.cancel = watch->cancel;
@@ -45,20 +56,22 @@ int remote_open(struct cache *cache, const struct cached_terms *terms, const str
         }
         r = cached_open(cache, &watched, &remote->cached, why);
         if (r < 0) {
-                remote_free(remote);
+                remote_unref(remote);
                 return r;
         }
         remote->origin = (struct indexing_origin){ .read = on_read,
                                                    .mark = on_mark,
                                                    .look = on_look,
+                                                   .hold = on_hold,
+                                                   .release = on_release,
                                                    .digest = cached_digest(remote->cached),
                                                    .userdata = remote };
         *ret_remote = remote;
         return 0;
 }
 
-void remote_free(struct remote *remote) {
-        if (!remote)
+void remote_unref(struct remote *remote) {
+        if (!remote || atomic_fetch_sub_explicit(&remote->refs, 1, memory_order_acq_rel) > 1)
                 return;
         cached_unref(remote->cached);
         pthread_mutex_destroy(&remote->lock);

@@ -6,6 +6,7 @@
 
 /* One dataset's use of an origin. */
 struct remote {
+        _Atomic uint32_t refs; /* the catalog's, and its dataset's, which may outlive it */
         struct cached *cached;
         struct indexing_origin origin; /* what its dataset_spec has */
         const char *folder;            /* of the dataset, once it is open: what a sample's path begins in */
@@ -17,8 +18,7 @@ struct remote {
 int remote_open(struct cache *cache, const struct cached_terms *terms, const struct index_watch *watch,
                 struct remote **ret_remote, struct why *why);
 
-/* Its dataset is closed. Takes NULL. */
-void remote_free(struct remote *remote);
+void remote_unref(struct remote *remote); /* NULL is fine */
 
 /* Why reads have failed: replaces what `why` says, which knows the error alone. */
 void remote_explain(struct remote *remote, struct why *why);

@@ -377,7 +377,8 @@ bool outage_is_held(struct outage *outage, struct why *ret_why) {
         else if (held && ret_why)
                 why_set(ret_why, 0, "%s: %s", dataset_root(outage->dataset),
                         outage->is_comparing ? "a file was written to while it is read; its bytes are compared"
-                                             : "its file system does not answer (a dead mount?)");
+                        : dataset_origin(outage->dataset) ? "its origin does not answer"
+                                                          : "its file system does not answer (a dead mount?)");
         pthread_mutex_unlock(&outage->lock);
         return held;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "daemon/base/threads/thread.h"
@@ -15,6 +16,7 @@
 #include "proto/base/clock.h"
 
 #define CANCEL_LOOK_NS 200000000ull
+#define LAST_USE_NS    5000000000ull
 
 int cache_new(const struct cache_options *options, struct cache **ret_cache) {
         struct cache *cache = calloc(1, sizeof(*cache));
@@ -38,11 +40,27 @@ int cache_new(const struct cache_options *options, struct cache **ret_cache) {
         return 0;
 }
 
+/* Does something still look whether an origin answers? It has been cancelled, and ends soon. */
+static bool cache_is_used(struct cache *cache) {
+        struct cached *cached;
+        bool is_used = false;
+
+        pthread_mutex_lock(&cache->lock);
+        LIST_FOREACH(cached, &cache->origins, entry)
+                is_used = is_used || cached->refs > 0;
+        pthread_mutex_unlock(&cache->lock);
+        return is_used;
+}
+
 void cache_free(struct cache *cache) {
         struct cached *cached;
 
         if (!cache)
                 return;
+        for (uint64_t until_ns = clock_now_ns() + LAST_USE_NS; cache_is_used(cache) && clock_now_ns() < until_ns;)
+                nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+        if (cache_is_used(cache))
+                return; /* by what hangs in the kernel: the process ends with it */
         while ((cached = LIST_FIRST(&cache->origins)))
                 cached_close(cached);
         keeper_stop(cache);
@@ -70,6 +88,21 @@ static int make_folders(const char *path) {
         return mkdir(copy, 0700) < 0 && errno != EEXIST ? -errno : 0;
 }
 
+/* Files that are open are known by their paths, and the kernel says those without links. */
+static int cache_resolve_folder(struct cache *cache, struct why *why) {
+        char *resolved = realpath(cache->dir, NULL);
+
+        if (!resolved)
+                return why_errno(why, -errno, "cache_dir: %s", cache->dir);
+        if (strlen(resolved) > CACHE_DIR_MAX) {
+                free(resolved);
+                return why_errno(why, -ENAMETOOLONG, "cache_dir: %s", cache->dir);
+        }
+        free(cache->dir);
+        cache->dir = resolved;
+        return 0;
+}
+
 static int cache_take_folder(struct cache *cache, struct why *why) {
         char path[PATH_MAX];
         int r = make_folders(cache->dir);
@@ -86,7 +119,9 @@ static int cache_take_folder(struct cache *cache, struct why *why) {
                                "cache_dir: another daemon uses %s; give this one a folder of its own, as in "
                                "DATALOADERD_PRIVATE=\"cache_dir=/scratch/mine\"",
                                cache->dir);
-        r = room_measure(cache, why);
+        r = cache_resolve_folder(cache, why);
+        if (r == 0)
+                r = room_measure(cache, why);
         if (r == 0)
                 r = keeper_start(cache, why);
         if (r == 0)
@@ -165,6 +200,7 @@ void cache_cancel(struct cache *cache) {
 
         pthread_mutex_lock(&cache->lock);
         cache->is_cancelled = true;
+        atomic_store(&cache->is_over, true);
         cancel_queue(&cache->urgent, &done);
         cancel_queue(&cache->queued, &done);
         pthread_mutex_unlock(&cache->lock);
@@ -174,7 +210,7 @@ void cache_cancel(struct cache *cache) {
         }
         pthread_mutex_lock(&cache->opening);
         LIST_FOREACH(cached, &cache->origins, entry)
-                fetcher_stop(TAKE_PTR(cached->fetcher)); /* what was on its way comes to the keeper as canceled */
+                cached_stop(cached);
         pthread_mutex_unlock(&cache->opening);
 }
 

@@ -44,7 +44,7 @@ int cache_new(const struct cache_options *options, struct cache **ret_cache);
 /* Ends all fetches: wants are done with -ECANCELED, and so are new ones. */
 void cache_cancel(struct cache *cache);
 
-/* All origins must have been closed. NULL is fine. */
+/* All datasets of it must have been closed; waits for what looks whether an origin answers. NULL is fine. */
 void cache_free(struct cache *cache);
 
 /* ---- an origin ------------------------------------------------------------------------------------------------ */
@@ -90,6 +90,7 @@ struct cache_want {
 
         /* The cache's. */
         uint64_t idx_file;
+        uint64_t pieces[2]; /* ids of the flights that are pieces; 0: none */
         uint32_t n_missing;
         STAILQ_ENTRY(cache_want) entry;
 };
@@ -123,7 +124,8 @@ int cached_read(struct cached *cached, int fd, void *into, size_t n_bytes, uint6
  * the origin's files. */
 bool cached_mark(struct cached *cached, int fd, uint64_t *ret_mark);
 
-/* Does the origin answer? Fetches a few bytes of its first file. Blocks. Returns 0 or an errno with `why`. */
+/* Does the origin answer? Asks for the lengths of a few of its files. Blocks, until cache_cancel() at the latest.
+ * Returns 0 or an errno with `why`. */
 int cached_look(struct cached *cached, struct why *why);
 
 /* ---- numbers -------------------------------------------------------------------------------------------------- */

@@ -110,8 +110,7 @@ int cache_journal_open(struct cache_journal *journal, const char *path, const ch
         journal->end = end;
         journal->fd = fd;
         if (r == 0 && reading.last_boot != reading.boot)
-                r = cache_journal_add(journal,
-                                      &(struct journal_record){ .kind = JOURNAL_BOOT, .digest = reading.boot });
+                r = cache_journal_mark(journal);
         if (r < 0) {
                 journal->fd = -1;
                 return why_errno(why, r, "%s", path);
@@ -130,9 +129,20 @@ int cache_journal_add(struct cache_journal *journal, struct journal_record *reco
         return r;
 }
 
+int cache_journal_mark(struct cache_journal *journal) {
+        return cache_journal_add(journal, &(struct journal_record){ .kind = JOURNAL_BOOT, .digest = boot_digest() });
+}
+
 void cache_journal_close(struct cache_journal *journal) {
         closep(&journal->fd);
         journal->fd = -1;
+}
+
+bool cache_journal_is_one(const char *path) {
+        _cleanup_(closep) int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+        char magic[8];
+
+        return fd >= 0 && disk_read_at(fd, magic, sizeof(magic), 0) == 0 && memcmp(magic, MAGIC, sizeof(magic)) == 0;
 }
 
 static void sum_up(void *userdata, const struct journal_record *record) {
@@ -141,7 +151,7 @@ static void sum_up(void *userdata, const struct journal_record *record) {
         if (record->kind == JOURNAL_THERE)
                 *n_bytes += record->n_bytes;
         else if (record->kind == JOURNAL_GONE)
-                *n_bytes -= record->n_bytes;
+                *n_bytes -= record->n_bytes < *n_bytes ? record->n_bytes : *n_bytes;
 }
 
 uint64_t cache_journal_bytes(const char *path) {

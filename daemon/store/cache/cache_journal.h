@@ -45,7 +45,13 @@ int cache_journal_open(struct cache_journal *journal, const char *path, const ch
 /* Appends; the check is set here. 0 or an errno. */
 int cache_journal_add(struct cache_journal *journal, struct journal_record *record);
 
+/* Appends a mark of this boot: what was noted until now is compared before it is served. 0 or an errno. */
+int cache_journal_mark(struct cache_journal *journal);
+
 void cache_journal_close(struct cache_journal *journal);
+
+/* Is it one at all? Another program's file may be called the same. */
+bool cache_journal_is_one(const char *path);
 
 /* What a journal's chunks have in bytes together, for a folder whose origin nobody has opened. 0 if it cannot be read.
  */

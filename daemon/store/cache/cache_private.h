@@ -14,7 +14,8 @@
 #include "daemon/store/plan/plan.h"
 
 #define FLIGHT_BUCKETS   4096u
-#define CACHE_FOLDER_MAX 3200u /* bytes with NUL of the path of an origin's folder; cache_dir has 3072 at most */
+#define CACHE_DIR_MAX    3072u /* bytes of the path of cache_dir */
+#define CACHE_FOLDER_MAX 3200u /* bytes with NUL of the path of an origin's folder */
 
 enum chunk_state {
         CHUNK_ABSENT,
@@ -41,12 +42,15 @@ struct flight {
         struct fetch_piece piece; /* of `job` */
         struct cached *cached;
         uint64_t chunk;
-        bool is_chunk;   /* all of it */
-        bool is_passing; /* there was no room for it to stay */
+        bool is_chunk;    /* all of it */
+        bool is_passing;  /* there was no room for it to stay */
+        bool is_doubtful; /* not asked for: what lies there is compared */
         bool is_urgent;
         bool is_submitted; /* the fetcher has its job */
         enum flight_phase phase;
+        uint64_t id;        /* of a piece: how wants know it again */
         uint32_t n_users;   /* of a piece: wants that need it, and have not been released */
+        bool is_ahead;      /* of a piece: it was begun for who comes later */
         uint64_t n_charged; /* of the budget */
         STAILQ_HEAD(, flight_waiter) waiters;
         TAILQ_ENTRY(flight) entry; /* of a queue of the cache */
@@ -66,7 +70,7 @@ struct cached {
         char notice[DLP_TEXT_MAX];
         int files_fd; /* the folder with its files */
         struct http *http;
-        struct fetcher *fetcher;
+        struct fetcher *fetcher; /* cache->lock; NULL: nothing is fetched any more */
         struct plan *plan;
         uint64_t *first; /* chunk of each file, and after the last one the number of all */
         uint64_t n_chunks;
@@ -96,6 +100,7 @@ struct cache {
         bool has_keeper;
         bool has_no_closed; /* there is no folder whose origin is not open */
         bool is_cancelled, is_ending;
+        atomic_bool is_over; /* as is_cancelled, for who waits for an answer */
         LIST_HEAD(, cache_opened) opened;
         LIST_HEAD(, cached) origins; /* changed under `opening`, too */
         LIST_HEAD(, flight) buckets[FLIGHT_BUCKETS];
@@ -104,6 +109,7 @@ struct cache {
         _Atomic uint32_t n_queued;     /* flights in both queues; read without the lock, too */
         uint64_t n_flying_bytes;
         uint32_t n_flying;
+        uint64_t last_id;       /* of a flight */
         struct cached *kept_of; /* whose flight the keeper has; NULL: none */
         uint64_t n_bytes;       /* of all origins, also those that are not open */
         struct cache_counts counts;
@@ -131,6 +137,9 @@ void cache_opened_end(struct cache *cache, struct cache_opened *opened);
 
 /* ---- cached_open.c ---- */
 
+/* Ends its fetches: what was on its way comes to the keeper as canceled. cache->opening is held. */
+void cached_stop(struct cached *cached);
+
 /* Nobody uses it any more; cache->opening is held, or there are no other threads. */
 void cached_close(struct cached *cached);
 
@@ -149,6 +158,9 @@ struct chunk_place cached_place(const struct cached *cached, uint64_t chunk);
 int64_t cached_find(const struct cached *cached, const char *folder, const char *path);
 
 /* ---- flights.c; cache->lock is held ---- */
+
+/* The piece of the chunk with this id; NULL: it was forgotten. */
+struct flight *flight_known(struct cached *cached, uint64_t chunk, uint64_t id);
 
 /* A flight that brings, or has brought, these bytes of the chunk; NULL. */
 struct flight *flight_find(struct cached *cached, uint64_t chunk, uint64_t offset, uint64_t n_bytes);
@@ -208,8 +220,11 @@ bool room_make(struct cached *cached, uint64_t n_bytes);
  * takes as long as removing does. The keeper's. */
 void room_clear(struct cache *cache, uint64_t n_bytes);
 
-/* Removes a chunk that is there, or the remains of pieces. */
+/* Removes a chunk that is there. */
 void room_drop(struct cached *cached, uint64_t chunk);
+
+/* What pieces have left of a chunk that is not there goes, unless somebody may still read it. */
+void room_drop_remains(struct cached *cached, uint64_t chunk);
 
 /* Adds up what earlier daemons left in the folder, and sets the limit. Before there are threads. */
 int room_measure(struct cache *cache, struct why *why);

@@ -12,6 +12,7 @@
 
 #include "daemon/base/bytes.h"
 #include "daemon/base/machine/beneath.h"
+#include "daemon/base/machine/disk.h"
 #include "daemon/base/machine/file_stamp.h"
 #include "daemon/base/work/crew.h"
 #include "daemon/store/cache/cache_private.h"
@@ -42,7 +43,7 @@ struct unpacking {
         _Atomic size_t next;
         _Atomic uint64_t n_read; /* of compressed files */
         atomic_bool is_over;     /* one has failed */
-        uint64_t n_room;
+        _Atomic uint64_t n_room;
         pthread_mutex_t lock; /* a leaf; of the journal and of what follows */
         int result;
         struct why why;
@@ -101,11 +102,17 @@ static bool unpacked_on_progress(void *userdata, uint64_t n_read) {
 static int unpacked_copy(struct unpacking_file *file, int into_fd, uint64_t *ret_n_bytes) {
         _cleanup_(freep) uint8_t *window = malloc(WINDOW_BYTES);
         ssize_t n = window ? 1 : -ENOMEM;
+        int r;
 
         for (*ret_n_bytes = 0; n > 0; *ret_n_bytes += n > 0 ? (uint64_t)n : 0) {
-                n = unpacked_on_read(file, window, WINDOW_BYTES, *ret_n_bytes);
-                if (n > 0 && pwrite(into_fd, window, (size_t)n, (off_t)*ret_n_bytes) != n)
-                        n = -EIO;
+                n = unpacked_on_progress(file, *ret_n_bytes)
+                            ? -ECANCELED
+                            : unpacked_on_read(file, window, WINDOW_BYTES, *ret_n_bytes);
+                if (n > 0 && *ret_n_bytes + (uint64_t)n > file->unpacking->n_room)
+                        return -EFBIG;
+                r = n > 0 ? disk_write_at(into_fd, window, (size_t)n, *ret_n_bytes) : 0;
+                if (r < 0)
+                        return r;
         }
         return (int)n;
 }
@@ -122,6 +129,8 @@ static int unpacked_write(struct unpacking_file *file, int into_fd, uint64_t *re
         if (file->file->n_plain > 0)
                 return unpack_file_run(&plain, ret_n_bytes, why);
         r = unpacked_copy(file, into_fd, ret_n_bytes);
+        if (r == -EFBIG)
+                return why_set(why, r, "%s does not fit into cache_limit", file->file->path);
         return r < 0 ? why_errno(why, r, "%s", file->file->path) : 0;
 }
 

@@ -11,12 +11,14 @@
 #include "daemon/base/machine/disk.h"
 #include "daemon/base/threads/thread.h"
 #include "daemon/store/cache/cache_private.h"
+#include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 
 #define PIECE_MOST_BYTES  (CACHE_CHUNK_BYTES / 4) /* more is not worth a request of its own */
 #define PIECE_LEAST_BYTES (64u << 10)             /* of an index: what follows is looked at next, as often as not */
 #define QUEUED_MAX        1024u                   /* flights that wait for memory and connections */
 #define NEED_AHEAD        4u                      /* chunks that are fetched ahead of who reads a file to its end */
+#define LOOKS             4u                      /* files of which one must be there, if the origin answers */
 #define SOON_NS           3000000000ull           /* what is due before that cannot wait for the chunks before it */
 
 struct chunk_place cached_place(const struct cached *cached, uint64_t chunk) {
@@ -118,26 +120,26 @@ static int want_chunk(struct cached *cached, struct cache_want *want, uint64_t c
         flight = flight_for(cached, want, chunk);
         if (!flight)
                 return -ENOMEM;
-        flight->n_users++;
+        if (!flight->is_chunk) {
+                want->pieces[want->pieces[0] != 0] = flight->id; /* of its first and its last chunk */
+                flight->n_users++;
+                flight->is_ahead |= want->keeps_pieces;
+        }
         return flight->phase == FLIGHT_LANDED ? 0 : flight_join(flight, want);
 }
 
-/* The piece that was wanted goes; when it was the last one of its chunk, so do their bytes. */
-static void drop_piece(struct cached *cached, const struct cache_want *want, uint64_t chunk) {
-        struct flight *flight;
-        uint64_t offset;
-        uint32_t n_bytes;
+/* The pieces of this chunk that it needed go, unless others need them. */
+static void drop_pieces(struct cached *cached, const struct cache_want *want, uint64_t chunk) {
+        for (size_t i = 0; i < ARRAY_SIZE(want->pieces); i++) {
+                struct flight *flight = want->pieces[i] ? flight_known(cached, chunk, want->pieces[i]) : NULL;
 
-        part_in(cached, want, chunk, &offset, &n_bytes);
-        flight = flight_find(cached, chunk, offset, n_bytes);
-        if (!flight || flight->is_chunk)
-                return;
-        flight->n_users -= flight->n_users > 0;
-        if (flight->n_users > 0 || flight->phase != FLIGHT_LANDED)
-                return;
-        flight_end(flight);
-        if (cached->pins[chunk] == 0 && !flights_has(cached, chunk))
-                room_drop(cached, chunk);
+                if (!flight)
+                        continue;
+                flight->n_users--;
+                if (flight->n_users == 0 && flight->phase == FLIGHT_LANDED)
+                        flight_end(flight);
+        }
+        room_drop_remains(cached, chunk);
 }
 
 static void unpin(struct cached *cached, const struct cache_want *want) {
@@ -147,7 +149,7 @@ static void unpin(struct cached *cached, const struct cache_want *want) {
         for (; chunk < end; chunk++) {
                 cached->pins[chunk]--;
                 if (cached->states[chunk] == CHUNK_ABSENT && !want->keeps_pieces)
-                        drop_piece(cached, want, chunk);
+                        drop_pieces(cached, want, chunk);
         }
 }
 
@@ -170,6 +172,9 @@ static int want_file(struct cached *cached, struct cache_want *want) {
         uint64_t begin, end;
         int r = cache->is_cancelled ? -ECANCELED : 0;
 
+        want->n_missing = 0;
+        want->result = 0;
+        memset(want->pieces, 0, sizeof(want->pieces));
         chunks_of(cached, want->idx_file, want->offset, want->n_bytes, &begin, &end);
         cached->used_ns = clock_now_ns();
         for (uint64_t chunk = begin; chunk < end; chunk++)
@@ -196,8 +201,6 @@ int cached_want(struct cached *cached, struct cache_want *want, const char *fold
         if (found < 0)
                 return why_set(&want->why, -ENOENT, "%s is not among the files of %s", path, cached->folder);
         want->idx_file = (uint64_t)found;
-        want->n_missing = 0;
-        want->result = 0;
         pthread_mutex_lock(&cached->cache->lock);
         r = want_file(cached, want);
         pthread_mutex_unlock(&cached->cache->lock);
@@ -247,6 +250,8 @@ static uint64_t fetch_ahead(struct cached *cached, const struct cache_want *want
                 flight = flight_begin(cached, chunk, offset, n_bytes, true);
         else
                 flight = begin_chunk(cached, chunk, false);
+        if (flight)
+                flight->is_ahead = true;
         return flight ? flight->piece.n_bytes : 0;
 }
 
@@ -409,7 +414,16 @@ bool cached_mark(struct cached *cached, int fd, uint64_t *ret_mark) {
 }
 
 int cached_look(struct cached *cached, struct why *why) {
+        uint64_t n = plan_n_files(cached->plan), n_looks = n < LOOKS ? n : LOOKS;
         struct http_facts facts;
+        int r = 0;
 
-        return http_look(cached->http, plan_file(cached->plan, 0)->urls[0], NULL, &facts, why);
+        for (uint64_t i = 0; i < n_looks; i++) {
+                const struct plan_file *file = plan_file(cached->plan, i * n / n_looks);
+
+                r = http_look(cached->http, file->urls[0], &cached->cache->is_over, &facts, why);
+                if (r != -ENOENT && r != -EACCES)
+                        break; /* it answers, or does not; else this one alone may have gone */
+        }
+        return r;
 }

@@ -59,40 +59,6 @@ static int save_listing(struct cached *cached, struct why *why) {
         return r < 0 ? why_errno(why, r, "%s", path) : disk_replace(path, text, n_bytes, why);
 }
 
-/* ---- files ------------------------------------------------------------------------------------------------------- */
-
-static int make_file(struct lookup *lookup, const struct plan_file *file) {
-        const char *name;
-        int dir_fd = lookup_folder_of(lookup, file->path, true, &name), r = 0;
-        _cleanup_(closep) int fd = -1;
-        struct stat status;
-
-        if (dir_fd < 0)
-                return dir_fd;
-        fd = openat(dir_fd, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-        if (fd < 0 || fstat(fd, &status) < 0)
-                return -errno;
-        if ((uint64_t)status.st_size != file->n_bytes && ftruncate(fd, (off_t)file->n_bytes) < 0)
-                r = -errno;
-        return r;
-}
-
-static int make_files(struct cached *cached, const atomic_bool *cancel, struct why *why) {
-        struct lookup lookup = LOOKUP_OF(cached->files_fd);
-        int r = 0;
-
-        for (uint64_t i = 0; i < plan_n_files(cached->plan) && r == 0; i++) {
-                const struct plan_file *file = plan_file(cached->plan, i);
-
-                r = cancel && atomic_load_explicit(cancel, memory_order_relaxed) ? -ECANCELED
-                                                                                 : make_file(&lookup, file);
-                if (r < 0)
-                        why_errno(why, r, "%s/files/%s", cached->folder, file->path);
-        }
-        lookup_fini(&lookup);
-        return r;
-}
-
 /* The same bytes, as far as the origin says. */
 static bool is_same(const struct plan_file *one, const struct plan_file *other) {
         if (one->n_bytes != other->n_bytes)
@@ -111,6 +77,7 @@ static bool is_same(const struct plan_file *one, const struct plan_file *other) 
 struct remains {
         uint8_t *states;
         uint64_t *digests;
+        uint32_t *n_bytes;
         uint64_t n_chunks;
 };
 
@@ -121,6 +88,7 @@ static void cached_folder_take(void *userdata, const struct journal_record *reco
         if (chunk >= remains->n_chunks)
                 return;
         remains->digests[chunk] = record->digest;
+        remains->n_bytes[chunk] = (uint32_t)record->n_bytes;
         if (record->kind == JOURNAL_GONE)
                 remains->states[chunk] = CHUNK_ABSENT;
         else
@@ -131,32 +99,59 @@ static int remains_new(uint64_t n_chunks, struct remains *ret_remains) {
         ret_remains->n_chunks = n_chunks;
         ret_remains->states = calloc(n_chunks + 1, 1);
         ret_remains->digests = calloc(n_chunks + 1, sizeof(uint64_t));
-        return ret_remains->states && ret_remains->digests ? 0 : -ENOMEM;
+        ret_remains->n_bytes = calloc(n_chunks + 1, sizeof(uint32_t));
+        return ret_remains->states && ret_remains->digests && ret_remains->n_bytes ? 0 : -ENOMEM;
 }
 
 static void remains_fini(struct remains *remains) {
         free(remains->states);
         free(remains->digests);
+        free(remains->n_bytes);
+}
+
+/* Nothing of this file is here any more: which is noted before it is so. */
+static int remains_drop(struct cache_journal *journal, struct remains *remains, const uint64_t *first,
+                        uint64_t idx_file) {
+        int r = 0;
+
+        for (uint64_t chunk = first[idx_file]; chunk < first[idx_file + 1] && r == 0; chunk++) {
+                struct journal_record record = { .chunk = chunk,
+                                                 .n_bytes = remains->n_bytes[chunk],
+                                                 .kind = JOURNAL_GONE };
+
+                if (remains->states[chunk] != CHUNK_ABSENT)
+                        r = cache_journal_add(journal, &record);
+                remains->states[chunk] = CHUNK_ABSENT;
+        }
+        return r;
+}
+
+static bool is_whole(const struct cached *cached, const struct plan_file *file) {
+        struct stat status;
+
+        return fstatat(cached->files_fd, file->path, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode) &&
+               (uint64_t)status.st_size == file->n_bytes;
 }
 
 /* Of the files that are the same in both listings; the others are removed. */
-static int carry_over(struct cached *cached, const struct plan *before, const struct remains *old,
+static int carry_over(struct cached *cached, const struct plan *before, const uint64_t *first, struct remains *old,
                       struct remains *remains) {
-        _cleanup_(freep) uint64_t *first = cached_folder_number(before);
-
-        if (!first)
-                return -ENOMEM;
         for (uint64_t i = 0; i < plan_n_files(before); i++) {
                 const struct plan_file *file = plan_file(before, i);
                 int64_t now = plan_find(cached->plan, file->path);
 
-                if (now < 0 || !is_same(file, plan_file(cached->plan, (uint64_t)now))) {
+                if (now < 0 || !is_whole(cached, file) || !is_same(file, plan_file(cached->plan, (uint64_t)now))) {
+                        int r = remains_drop(&cached->journal, old, first, i);
+
+                        if (r < 0)
+                                return r;
                         unlinkat(cached->files_fd, file->path, 0);
                         continue;
                 }
                 for (uint64_t k = 0; k < first[i + 1] - first[i]; k++) {
                         remains->states[cached->first[now] + k] = old->states[first[i] + k];
                         remains->digests[cached->first[now] + k] = old->digests[first[i] + k];
+                        remains->n_bytes[cached->first[now] + k] = old->n_bytes[first[i] + k];
                 }
         }
         return 0;
@@ -170,8 +165,63 @@ static int cached_folder_journal(struct cached *cached, const struct plan *listi
         return cache_journal_open(&cached->journal, path, plan_digest(listing), cached_folder_take, remains, why);
 }
 
-/* The journal is begun anew, with what is carried over from the one of the listing before. */
-static int move_on(struct cached *cached, const struct plan *before, struct remains *remains, struct why *why) {
+/* Positive outcome of make_file(): there was none of this length, so nothing of it is here. */
+#define FILE_IS_NEW 1
+
+static int make_file(struct lookup *lookup, const struct plan_file *file) {
+        const char *name;
+        int dir_fd = lookup_folder_of(lookup, file->path, true, &name);
+        _cleanup_(closep) int fd = -1;
+        struct stat status;
+
+        if (dir_fd < 0)
+                return dir_fd;
+        if (fstatat(dir_fd, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode) &&
+            (uint64_t)status.st_size == file->n_bytes)
+                return 0;
+        fd = openat(dir_fd, name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+        return fd < 0 || ftruncate(fd, (off_t)file->n_bytes) < 0 ? -errno : FILE_IS_NEW;
+}
+
+/* What others have removed here, or cut, is made again, and is fetched again: disks for scratch are tidied by age.
+ * `remains` may be NULL: there are none of what is made. */
+static int make_files(struct cached *cached, struct remains *remains, const atomic_bool *cancel, struct why *why) {
+        struct lookup lookup = LOOKUP_OF(cached->files_fd);
+        int r = 0;
+
+        for (uint64_t i = 0; i < plan_n_files(cached->plan) && r == 0; i++) {
+                const struct plan_file *file = plan_file(cached->plan, i);
+
+                r = cancel && atomic_load_explicit(cancel, memory_order_relaxed) ? -ECANCELED
+                                                                                 : make_file(&lookup, file);
+                if (r == FILE_IS_NEW)
+                        r = remains ? remains_drop(&cached->journal, remains, cached->first, i) : 0;
+                if (r < 0)
+                        why_errno(why, r, "%s/files/%s", cached->folder, file->path);
+        }
+        lookup_fini(&lookup);
+        return r;
+}
+
+/* Notes all chunks that are in doubt, or all that are not. */
+static int remains_note(struct cached *cached, const struct remains *remains, uint8_t state) {
+        int r = 0;
+
+        for (uint64_t chunk = 0; chunk < cached->n_chunks && r == 0; chunk++) {
+                struct journal_record record = { .chunk = chunk,
+                                                 .n_bytes = remains->n_bytes[chunk],
+                                                 .digest = remains->digests[chunk] };
+
+                if (remains->states[chunk] == state)
+                        r = cache_journal_add(&cached->journal, &record);
+        }
+        return r;
+}
+
+/* The journal is begun anew, with what is carried over from the one of the listing before. What was in doubt is so
+ * again after the next start: it stands before a mark of this boot. */
+static int move_on(struct cached *cached, const struct plan *before, struct remains *remains, const atomic_bool *cancel,
+                   struct why *why) {
         _cleanup_(freep) uint64_t *first = cached_folder_number(before);
         struct remains old = { 0 };
         int r = first ? remains_new(first[plan_n_files(before)], &old) : -ENOMEM;
@@ -179,20 +229,18 @@ static int move_on(struct cached *cached, const struct plan *before, struct rema
         if (r == 0)
                 r = cached_folder_journal(cached, before, &old, why);
         if (r == 0)
-                r = carry_over(cached, before, &old, remains);
+                r = carry_over(cached, before, first, &old, remains);
+        remains_fini(&old);
+        if (r == 0)
+                r = make_files(cached, NULL, cancel, why); /* what is missing was not carried over */
         cache_journal_close(&cached->journal);
         if (r == 0)
                 r = cached_folder_journal(cached, cached->plan, &(struct remains){ 0 }, why);
-        for (uint64_t chunk = 0; chunk < cached->n_chunks && r == 0; chunk++) {
-                struct journal_record record = { .chunk = chunk,
-                                                 .n_bytes = cached_place(cached, chunk).n_bytes,
-                                                 .digest = remains->digests[chunk] };
-
-                if (remains->states[chunk] != CHUNK_ABSENT)
-                        r = cache_journal_add(&cached->journal, &record);
-        }
-        remains_fini(&old);
-        return r;
+        if (r == 0)
+                r = remains_note(cached, remains, CHUNK_DOUBTFUL);
+        if (r == 0)
+                r = cache_journal_mark(&cached->journal);
+        return r == 0 ? remains_note(cached, remains, CHUNK_THERE) : r;
 }
 
 static void take_remains(struct cached *cached, const struct remains *remains) {
@@ -211,7 +259,7 @@ uint64_t cached_folder_bytes(const struct cached *cached) {
         return cache_journal_bytes(path);
 }
 
-int cached_folder_open(struct cached *cached, struct why *why) {
+int cached_folder_open(struct cached *cached, const atomic_bool *cancel, struct why *why) {
         _cleanup_(plan_freep) struct plan *before = NULL;
         struct remains remains = { 0 };
         bool is_new, has_changed;
@@ -220,11 +268,11 @@ int cached_folder_open(struct cached *cached, struct why *why) {
         is_new = cached_folder_listing(cached, &before, NULL) < 0;
         has_changed = !is_new && strcmp(plan_digest(before), plan_digest(cached->plan)) != 0;
         if (r == 0 && has_changed)
-                r = move_on(cached, before, &remains, why);
+                r = move_on(cached, before, &remains, cancel, why);
         else if (r == 0)
                 r = cached_folder_journal(cached, cached->plan, &remains, why);
-        if (r == 0 && (is_new || has_changed))
-                r = make_files(cached, NULL, why);
+        if (r == 0 && !has_changed)
+                r = make_files(cached, &remains, cancel, why);
         if (r == 0 && (is_new || has_changed))
                 r = save_listing(cached, why);
         if (r == 0)

@@ -6,8 +6,8 @@
 
 /* Brings the folder to the state of cached->plan: makes what is missing, removes what is not in the plan any more or
  * has changed, and takes over from the journal what is there. Blocks for the disk: 20 us a file that is made. 0 or an
- * errno with `why`. */
-int cached_folder_open(struct cached *cached, struct why *why);
+ * errno with `why`; -ECANCELED once *cancel is true (may be NULL). */
+int cached_folder_open(struct cached *cached, const atomic_bool *cancel, struct why *why);
 
 /* The listing of an earlier time. -ENOENT: there is none. */
 int cached_folder_listing(const struct cached *cached, struct plan **ret_plan, struct why *why);

@@ -158,7 +158,7 @@ static void set_path(struct cached *cached) {
                  is_file ? only : "");
 }
 
-static int open_folder(struct cached *cached, struct why *why) {
+static int open_folder(struct cached *cached, const atomic_bool *cancel, struct why *why) {
         char path[PATH_MAX];
         int r;
 
@@ -174,7 +174,7 @@ static int open_folder(struct cached *cached, struct why *why) {
         if (r < 0)
                 return why_errno(why, r, "%s", path);
         set_path(cached);
-        return cached_folder_open(cached, why);
+        return cached_folder_open(cached, cancel, why);
 }
 
 static int start_fetching(struct cached *cached, const struct cached_terms *terms, struct why *why) {
@@ -237,7 +237,7 @@ static int open_listed(struct cached **listed, const struct cached_terms *terms,
         if (*ret_cached)
                 return 0;
         n_before = cached_folder_bytes(cached); /* which were counted when the cache was measured */
-        r = open_folder(cached, why);
+        r = open_folder(cached, terms->cancel, why);
         if (r == 0)
                 r = start_fetching(cached, terms, why);
         if (r < 0)
@@ -283,6 +283,15 @@ void cached_unref(struct cached *cached) {
         pthread_mutex_unlock(&cached->cache->lock);
 }
 
+void cached_stop(struct cached *cached) {
+        struct fetcher *fetcher;
+
+        pthread_mutex_lock(&cached->cache->lock);
+        fetcher = TAKE_PTR(cached->fetcher);
+        pthread_mutex_unlock(&cached->cache->lock);
+        fetcher_stop(fetcher);
+}
+
 void cached_close(struct cached *cached) {
         struct cache *cache = cached->cache;
 
@@ -290,7 +299,7 @@ void cached_close(struct cached *cached) {
         flights_drop(cached, FLIGHT_QUEUED);
         pthread_mutex_unlock(&cache->lock);
         cache_keep_counts(cached);
-        fetcher_stop(TAKE_PTR(cached->fetcher)); /* the keeper gets what was on its way */
+        cached_stop(cached);
         pthread_mutex_lock(&cache->lock);
         while (flights_are_flying(cached) || cache->kept_of == cached)
                 pthread_cond_wait(&cache->changed, &cache->lock);

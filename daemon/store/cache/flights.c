@@ -29,6 +29,15 @@ struct flight *flight_find(struct cached *cached, uint64_t chunk, uint64_t offse
         return best;
 }
 
+struct flight *flight_known(struct cached *cached, uint64_t chunk, uint64_t id) {
+        struct flight *flight;
+
+        LIST_FOREACH(flight, &cached->cache->buckets[bucket_of(cached, chunk)], in_bucket)
+                if (flight->id == id)
+                        return flight->chunk == chunk ? flight : NULL;
+        return NULL;
+}
+
 struct flight *flight_begin(struct cached *cached, uint64_t chunk, uint64_t offset, uint32_t n_bytes, bool is_urgent) {
         struct cache *cache = cached->cache;
         struct chunk_place place = cached_place(cached, chunk);
@@ -40,6 +49,7 @@ struct flight *flight_begin(struct cached *cached, uint64_t chunk, uint64_t offs
         flight->chunk = chunk;
         flight->is_chunk = offset == place.offset && n_bytes == place.n_bytes;
         flight->is_urgent = is_urgent;
+        flight->id = ++cache->last_id;
         flight->piece = (struct fetch_piece){ .file = place.file, .offset = offset, .n_bytes = n_bytes };
         STAILQ_INIT(&flight->waiters);
         LIST_INSERT_HEAD(&cache->buckets[bucket_of(cached, chunk)], flight, in_bucket);
@@ -153,8 +163,7 @@ void flights_drop(struct cached *cached, enum flight_phase phase) {
                         if (phase == FLIGHT_QUEUED)
                                 flight_unqueue(flight);
                         flight_end(flight);
-                        if (phase == FLIGHT_LANDED && cached->states[chunk] == CHUNK_ABSENT)
-                                room_drop(cached, chunk);
+                        room_drop_remains(cached, chunk);
                 }
         }
 }
@@ -184,6 +193,10 @@ static bool flight_has_memory(struct flight *flight) {
         else if (cache->options.budget && cache->n_flying > 0)
                 return false;
         flight->piece.into = malloc(n_bytes > 0 ? n_bytes : 1);
+        if (!flight->piece.into && flight->n_charged > 0)
+                budget_release(cache->options.budget, flight->n_charged);
+        if (!flight->piece.into)
+                flight->n_charged = 0;
         return flight->piece.into != NULL;
 }
 
@@ -195,8 +208,6 @@ void flight_submit(struct flight *flight) {
 /* Returns false if it has to wait. What is doubtful is here: the keeper compares it, and sends it back if it is wrong.
  */
 static bool send_one(struct cache *cache, struct flight *flight) {
-        bool is_doubtful = flight->cached->states[flight->chunk] == CHUNK_DOUBTFUL;
-
         if (!flight_has_memory(flight))
                 return false;
         flight_unqueue(flight);
@@ -206,7 +217,8 @@ static bool send_one(struct cache *cache, struct flight *flight) {
         flight->job = (struct fetch_job){
                 .pieces = &flight->piece, .n_pieces = 1, .is_urgent = flight->is_urgent, .userdata = flight
         };
-        if (is_doubtful && flight->is_chunk) {
+        flight->is_doubtful = flight->is_chunk && flight->cached->states[flight->chunk] == CHUNK_DOUBTFUL;
+        if (flight->is_doubtful) {
                 TAILQ_INSERT_TAIL(&cache->landed, flight, entry);
                 pthread_cond_broadcast(&cache->changed);
         } else {

@@ -76,9 +76,12 @@ static void keeper_take_place(struct flight *flight, int result) {
         cached->pins[flight->chunk]--;
         if (!flight->is_chunk)
                 return;
-        cached->states[flight->chunk] = flight->is_passing ? CHUNK_PASSING : CHUNK_THERE;
-        if (result < 0)
-                room_drop(cached, flight->chunk);
+        if (result == 0) {
+                cached->states[flight->chunk] = flight->is_passing ? CHUNK_PASSING : CHUNK_THERE;
+        } else { /* it was not noted */
+                cached->n_bytes -= flight->piece.n_bytes;
+                cached->cache->n_bytes -= flight->piece.n_bytes;
+        }
 }
 
 /* After it was written, or could not be had. */
@@ -91,7 +94,8 @@ static void settle(struct flight *flight, int result, const struct why *why, str
         cache->n_flying--;
         cache->n_flying_bytes -= flight->piece.n_bytes;
         flight_answer(flight, result, why, done);
-        if (result == 0 && !is_chunk) {
+        if (result == 0 && !is_chunk && !chunk_is_there(cached->states[chunk]) &&
+            (flight->n_users > 0 || flight->is_ahead)) {
                 flight->phase = FLIGHT_LANDED;
                 free(TAKE_PTR(flight->piece.into));
                 if (flight->n_charged > 0)
@@ -100,15 +104,16 @@ static void settle(struct flight *flight, int result, const struct why *why, str
                 return;
         }
         flight_end(flight);
-        if (result == 0)
+        if (result == 0 && is_chunk)
                 flights_forget_pieces(cached, chunk);
+        room_drop_remains(cached, chunk);
 }
 
 /* One that was noted before this boot: it is there, or must be fetched. */
 static void keep_doubtful(struct flight *flight, struct cache_wants *done) {
         struct cached *cached = flight->cached;
         struct cache *cache = cached->cache;
-        bool is_right = has_digest(flight);
+        bool is_right = cached->states[flight->chunk] == CHUNK_DOUBTFUL && has_digest(flight); /* it may have gone */
 
         if (is_right)
                 note(flight, JOURNAL_SEEN); /* if it cannot be noted, it is compared again next time */
@@ -116,10 +121,12 @@ static void keep_doubtful(struct flight *flight, struct cache_wants *done) {
         if (is_right) {
                 cached->states[flight->chunk] = CHUNK_THERE;
                 settle(flight, 0, NULL, done);
-        } else if (cache->is_cancelled) {
+        } else if (!cached->fetcher) { /* it is closed, or the cache ends */
                 settle(flight, -ECANCELED, &(struct why){ "canceled" }, done);
         } else {
-                room_drop(cached, flight->chunk);
+                if (cached->states[flight->chunk] == CHUNK_DOUBTFUL)
+                        room_drop(cached, flight->chunk);
+                flight->is_doubtful = false;
                 flight_submit(flight);
         }
         pthread_mutex_unlock(&cache->lock);
@@ -133,7 +140,7 @@ static void keeper_keep(struct flight *flight) {
         int result = flight->job.result;
         struct why why = flight->job.why;
 
-        if (flight->is_chunk && cached->states[flight->chunk] == CHUNK_DOUBTFUL && result == 0) {
+        if (flight->is_doubtful) {
                 keep_doubtful(flight, &done);
         } else {
                 if (result == 0) {

@@ -40,13 +40,20 @@ void room_drop(struct cached *cached, uint64_t chunk) {
         struct chunk_place place = cached_place(cached, chunk);
         struct journal_record record = { .chunk = chunk, .n_bytes = place.n_bytes, .kind = JOURNAL_GONE };
 
-        if (cached->states[chunk] != CHUNK_ABSENT) {
-                cached->states[chunk] = CHUNK_ABSENT;
-                cached->n_bytes -= place.n_bytes;
-                cached->cache->n_bytes -= place.n_bytes;
-                cached->cache->counts.n_evicted += place.n_bytes;
-                cache_journal_add(&cached->journal, &record); /* before its bytes are gone */
-        }
+        cached->states[chunk] = CHUNK_ABSENT;
+        cached->n_bytes -= place.n_bytes;
+        cached->cache->n_bytes -= place.n_bytes;
+        cached->cache->counts.n_evicted += place.n_bytes;
+        cache_journal_add(&cached->journal, &record); /* before its bytes are gone */
+        punch(cached, &place);
+}
+
+void room_drop_remains(struct cached *cached, uint64_t chunk) {
+        struct chunk_place place;
+
+        if (cached->states[chunk] != CHUNK_ABSENT || cached->pins[chunk] > 0 || flights_has(cached, chunk))
+                return;
+        place = cached_place(cached, chunk);
         punch(cached, &place);
 }
 
@@ -100,7 +107,7 @@ static void for_each_folder(struct cache *cache, void (*take)(struct cache *cach
 
                 snprintf(folder, sizeof(folder), "%s/%s", cache->dir, entry->d_name);
                 snprintf(mark, sizeof(mark), "%s/journal", folder);
-                if (entry->d_name[0] != '.' && access(mark, F_OK) == 0)
+                if (entry->d_name[0] != '.' && cache_journal_is_one(mark))
                         take(cache, folder, userdata);
         }
         if (dir)

@@ -1,0 +1,387 @@
+#!/usr/bin/env python3
+"""Datasets that lie elsewhere: what a rank gets of a web server or a store is what it gets of the same files here, whatever
+happens to the server, the daemon and the disk meanwhile; and what is here is not fetched again."""
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.parse
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import faulty_server
+import s3_server
+from harness import (Skip, Table, case, check_sequence, contains, die_with_parent, end, equal, few, indices, main,
+                     patience, samples_of, sha256_of, within, write)
+from private import Home
+from tars import archive
+
+KIB = 1 << 10
+VECTORS = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "vectors"))
+
+NGINX = """daemon off; worker_processes 1; pid {folder}/pid; error_log {folder}/errors warn;
+events {{ worker_connections 512; }}
+http {{
+    log_format seen '$request_method $status $body_bytes_sent $request_uri';
+    access_log {folder}/seen seen;
+    client_body_temp_path {folder}/1; proxy_temp_path {folder}/2; fastcgi_temp_path {folder}/3;
+    uwsgi_temp_path {folder}/4; scgi_temp_path {folder}/5;
+    server {{ listen 127.0.0.1:{port}; root {root}; }}
+}}
+"""
+
+
+class Nginx:
+    """A real web server, which is ended with the box."""
+
+    def __init__(self, box, root):
+        program = shutil.which("nginx", path="/usr/sbin:/usr/bin:/sbin")
+        if not program:
+            raise Skip("nginx is not installed")
+        self.home = box.path("nginx")
+        os.makedirs(self.home)
+        os.chmod(box.folder, 0o755)  # its worker is another user
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        write(os.path.join(self.home, "conf"), NGINX.format(folder=self.home, port=self.port, root=root).encode())
+        self.command = [program, "-p", self.home, "-c", os.path.join(self.home, "conf"), "-e", os.path.join(self.home, "errors")]
+        self.process = None
+        self.start()
+        box.releases.append(self.stop)
+
+    def start(self):
+        self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.DEVNULL, preexec_fn=die_with_parent)
+        within(10, self.answers, "nginx listens")
+
+    def answers(self):
+        if self.process.poll() is not None:
+            with open(os.path.join(self.home, "errors"), encoding="utf-8") as errors:
+                raise Skip("nginx does not start here: " + errors.read()[-200:])
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def stop(self):
+        end(self.process)
+
+    def url(self, path):
+        return f"http://127.0.0.1:{self.port}/{urllib.parse.quote(path)}"
+
+    def seen(self):
+        """(method, status, bytes, path) of each request."""
+        try:
+            with open(os.path.join(self.home, "seen"), encoding="utf-8") as log:
+                rows = [line.split(None, 3) for line in log]
+        except FileNotFoundError:
+            return []
+        return [(method, int(status), int(n), path.strip()) for method, status, n, path in rows]
+
+
+def paths_below(folder):
+    return sorted(os.path.relpath(os.path.join(root, name), folder) for root, _, names in os.walk(folder) for name in names)
+
+
+def list_of(server, root, name):
+    """A list of the URLs of all files of this folder. Returns its own URL."""
+    lines = [server.url(f"{name}/{path}") + "\n" for path in paths_below(os.path.join(root, name))]
+    write(os.path.join(root, f"{name}.txt"), "".join(lines).encode())
+    return server.url(f"{name}.txt")
+
+
+def bytes_of(folder):
+    return sum(os.path.getsize(os.path.join(folder, path)) for path in paths_below(folder))
+
+
+def noise(number, size):
+    """Bytes that do not repeat, of which each place tells what it is of."""
+    return b"".join(b"%015d\n" % (number << 32 | at) for at in range(0, size, 16))[:size]
+
+
+def make_images(root, n=40, size=3000):
+    """Names as users have them: blanks, percent signs, other alphabets."""
+    for number in range(n):
+        write(os.path.join(root, "images", ["a cat", "b%41", "c\u00e9\u6f22"][number % 3], f"{number:04d} x%.jpg"), noise(number, size + number))
+
+
+def make_all(root):
+    make_images(root)
+    for shard in range(3):
+        archive(os.path.join(root, "tars", f"{shard:03d}.tar"),
+                [(f"{shard}{number:03d}.{what}", noise(number, 2000 + number) if what == "bin" else b"%d" % number)
+                 for number in range(20) for what in ("bin", "cls")])
+    for shard in range(2):
+        write(os.path.join(root, "text", f"{shard}.jsonl"), b"".join(
+            json.dumps({"text": f"line {shard} {number} \u00e9", "n": number}).encode() + b"\n" for number in range(50)))
+    os.makedirs(os.path.join(root, "parquet"))
+    shutil.copy(os.path.join(VECTORS, "parquet", "nested-plain.parquet"), os.path.join(root, "parquet"))
+    shutil.copytree(os.path.join(VECTORS, "mds", "fixed"), os.path.join(root, "mds"))
+    head = str({"descr": "<f4", "fortran_order": False, "shape": (64, 9)})
+    head += " " * (-(len(head) + 11) % 64) + "\n"
+    write(os.path.join(root, "arrays", "x.npy"), b"\x93NUMPY\x01\0" + len(head).to_bytes(2, "little") + head.encode() + noise(1, 64 * 36))
+
+
+KINDS = {"images": ("imagefolder", "raw"), "tars": ("webdataset", "bin; cls"), "text": ("auto", "text; n"), "parquet": ("auto", None),
+         "mds": ("mds", "x; y"), "arrays": ("auto", None)}
+
+
+def at(path, kind):
+    return {"path": path, "format": KINDS[kind][0]}
+
+
+def terms_of(kind, **more):
+    return {**({"pipeline": KINDS[kind][1]} if KINDS[kind][1] else {}), **more}
+
+
+def check_images(lines, folder, epochs=1, **terms):
+    """Exactly these epochs, each sample with its own bytes."""
+    samples = samples_of(folder)
+    check_sequence(lines, len(samples), epochs=epochs, **terms)
+    digests = [sha256_of(path) for path, _ in samples]
+    equal([line["fields"]["image"]["sha256"] for line in lines], [digests[line["index"]] for line in lines], "bytes")
+
+
+# ---- all formats ----------------------------------------------------------------------------------------------------
+
+@case("two epochs of each format are what the same files give here; the second one, and a daemon started anew, ask for nothing")
+def _(box):
+    root = box.path("origin")
+    make_all(root)
+    server = Nginx(box, root)
+    lists = {kind: list_of(server, root, kind) for kind in KINDS}
+    daemon = box.daemon({**{f"here-{kind}": at(os.path.join(root, kind), kind) for kind in KINDS},
+                         **{f"there-{kind}": at(lists[kind], kind) for kind in KINDS}})
+    table = Table()
+    for kind in KINDS:
+        with table.row(kind):
+            here = daemon.read(f"here-{kind}", **terms_of(kind, epochs=2, batch=4, seed=5))
+            there = daemon.read(f"there-{kind}", **terms_of(kind, epochs=1, batch=4, seed=5, job=kind))
+            n_cold = len(server.seen())
+            there += daemon.read(f"there-{kind}", **terms_of(kind, epochs=1, first_epoch=1, batch=4, seed=5, job=kind + "2"))
+            equal(there, here, "lines")
+            equal(len(server.seen()), n_cold, "requests after the second epoch")
+            fetched = sum(n for method, _, n, path in server.seen() if method == "GET" and path.startswith(f"/{kind}/"))
+            n_bytes = bytes_of(os.path.join(root, kind))
+            equal(fetched <= n_bytes * 1.01 + 128 * KIB, True, f"{fetched} bytes were fetched of {n_bytes}")
+    daemon.stop()
+    daemon.start()
+    n_before = len(server.seen())
+    for kind in KINDS:
+        with table.row(kind + ", another daemon"):
+            equal(daemon.read(f"there-{kind}", **terms_of(kind, epochs=2, batch=4, seed=5)),
+                  daemon.read(f"here-{kind}", **terms_of(kind, epochs=2, batch=4, seed=5)), "lines")
+    asked = [row for row in server.seen()[n_before:] if row[0] == "GET" and not row[3].endswith(".txt") and row[2] > 1]
+    equal(asked, [], "what was fetched again")
+    table.done()
+
+
+@case("below a store's prefix, with the user's keys, and two jobs with other seeds at once: each has its own order; an object is fetched once")
+def _(box):
+    root = box.path("origin")
+    make_images(root, few(120, 30))
+    try:
+        store = s3_server.start(box.path("store"))
+    except s3_server.Absent as absent:
+        raise Skip(str(absent)) from None
+    box.releases.append(store.stop)
+    for path in paths_below(root):
+        with open(os.path.join(root, path), "rb") as file:
+            store.put("bucket", path, file.read())
+    home = Home(box, AWS_ENDPOINT_URL=store.endpoint, AWS_ACCESS_KEY_ID=store.access_key,
+                AWS_SECRET_ACCESS_KEY=store.secret_key, AWS_REGION="us-east-1")
+    n_before = store.n_requests()
+    readers = [home.reader("s3://bucket/images", batch=4, seed=seed, epochs=2, delay_ms=1) for seed in (1, 2)]
+    for seed, reader in zip((1, 2), readers):
+        check_images(reader.good(), os.path.join(root, "images"), epochs=2, batch=4, seed=seed)
+    n = store.n_requests() - n_before
+    n_files = len(paths_below(root))
+    equal(n <= n_files + 8, True, f"{n} requests for {n_files} objects")
+
+
+# ---- a daemon that is killed ----------------------------------------------------------------------------------------
+
+@case("killed in the middle of a cold epoch, the daemon goes on with what it has, and each sample comes once")
+def _(box):
+    root = box.path("origin")
+    make_images(root, few(300, 60))
+    with faulty_server.start(root) as server:
+        daemon = box.daemon({"d": at(list_of(server, root, "images"), "images")})
+        server.fault("/images/*", "late", method="GET", seconds=0.3)
+        reader = daemon.reader("d", batch=4, delay_ms=5, on_restart="wait")
+        reader.wait_lines(8)
+        daemon.kill()
+        cache = os.path.join(daemon.folder, "index", "remote")
+        n_there = {path.partition("/files/")[2] for path in paths_below(cache) if "/files/" in path and
+                   os.stat(os.path.join(cache, path)).st_blocks > 0}
+        server.reset()
+        daemon.start()
+        check_images(reader.good(), os.path.join(root, "images"), batch=4)
+        again = {urllib.parse.unquote(row[2]).removeprefix("/images/") for row in server.requests() if row[1] == "GET"}
+        equal(len(n_there) > 0, True, "something was there")
+        lost = n_there & again
+        equal(len(lost) <= 1, True, f"files that were there and were fetched again: {lost}")
+
+
+@case("a store of 30 % of the data serves all of it, epoch after epoch, and another dataset beside it")
+def _(box):
+    root = box.path("origin")
+    make_images(root, few(120, 60), size=64 * KIB)
+    shutil.copytree(os.path.join(root, "images"), os.path.join(root, "others"))
+    server = Nginx(box, root)
+    limit = bytes_of(os.path.join(root, "images")) * 3 // 10
+    daemon = box.daemon({name: at(list_of(server, root, name), "images") for name in ("images", "others")},
+                        cache_limit=f"{limit >> 10}KiB")
+    for name, seed in (("images", 1), ("others", 2), ("images", 3), ("others", 4)):
+        check_images(daemon.read(name, batch=4, epochs=2, seed=seed), os.path.join(root, name), batch=4, epochs=2, seed=seed)
+
+
+@case("a second daemon is refused the folder of the first, with what to do; after its end it may have it")
+def _(box):
+    root = box.path("origin")
+    make_images(root, 12)
+    server = Nginx(box, root)
+    url = list_of(server, root, "images")
+    first = box.daemon({"d": at(url, "images")}, cache_dir=box.path("cache"))
+    first.read("d")
+    second = box.daemon({"d": at(url, "images")}, cache_dir=box.path("cache"))
+    contains(second.refused("d"), "another daemon uses", box.path("cache"), "a folder of its own")
+    first.stop()
+    check_images(second.read("d"), os.path.join(root, "images"))
+
+
+@case("a listing that has changed: what is the same stays, what is not is fetched, what has gone goes")
+def _(box):
+    root = box.path("origin")
+    make_images(root, 30)
+    server = Nginx(box, root)
+    url = list_of(server, root, "images")
+    daemon = box.daemon({"d": at(url, "images")})
+    check_images(daemon.read("d"), os.path.join(root, "images"))
+    daemon.stop()
+    paths = paths_below(os.path.join(root, "images"))
+    write(os.path.join(root, "images", paths[3]), noise(1000, 5000))
+    write(os.path.join(root, "images", "a cat", "more.jpg"), noise(1001, 100))
+    os.unlink(os.path.join(root, "images", paths[7]))
+    list_of(server, root, "images")
+    n_before = len(server.seen())
+    daemon.start()
+    check_images(daemon.read("d", epochs=2), os.path.join(root, "images"), epochs=2)
+    fetched = [urllib.parse.unquote(row[3]).removeprefix("/images/") for row in server.seen()[n_before:]
+               if row[0] == "GET" and not row[3].endswith(".txt")]
+    equal(sorted(fetched), sorted([paths[3], "a cat/more.jpg"]), "fetched")
+    there = {path.partition("/files/")[2] for path in paths_below(os.path.join(daemon.folder, "index", "remote")) if "/files/" in path}
+    equal(there, set(paths_below(os.path.join(root, "images"))), "files in the cache")
+
+
+@case("files that somebody has removed or cut in the folder are fetched again; folders of others there are left alone; links lead to it")
+def _(box):
+    root = box.path("origin")
+    make_images(root, 30)
+    server = Nginx(box, root)
+    url = list_of(server, root, "images")
+    write(box.path("disk", "mine", "journal"), b"a diary")
+    write(box.path("disk", "mine", "thesis"), b"all of it" * 1000)
+    os.symlink(box.path("disk"), box.path("link"))
+    daemon = box.daemon({"d": at(url, "images")}, cache_dir=box.path("link"), cache_limit="64KiB")
+    check_images(daemon.read("d", epochs=2), os.path.join(root, "images"), epochs=2)
+    daemon.stop()
+    gone = [path for path in paths_below(box.path("disk")) if "/files/" in path]
+    for number, path in enumerate(gone):
+        if number % 3 == 0:
+            os.unlink(box.path("disk", path))
+        elif number % 3 == 1:
+            os.truncate(box.path("disk", path), 5)
+    daemon.start()
+    check_images(daemon.read("d", epochs=2), os.path.join(root, "images"), epochs=2)
+    equal(os.path.getsize(box.path("disk", "mine", "thesis")), 9000, "what is not ours")
+
+
+# ---- an origin that fails -------------------------------------------------------------------------------------------
+
+@case("what is wrong with one object is that sample's damage; what passes is tried again, and nothing is damaged")
+def _(box):
+    root = box.path("origin")
+    make_images(root, 24)
+    table = Table()
+    with faulty_server.start(root) as server:
+        url = list_of(server, root, "images")
+        paths = [os.path.relpath(path, root) for path, _ in samples_of(os.path.join(root, "images"))]
+        for name, fault, is_damage in (
+                ("404", ("status", {"code": 404}), True),
+                ("403", ("status", {"code": 403}), True),
+                ("another ETag", ("etag", {"value": '"other"'}), True),
+                ("shorter", ("short", {"by": 100}), True),
+                ("cut once", ("cut", {"at": 1000, "times": 1}), False),
+                ("503 with Retry-After", ("status", {"code": 503, "retry_after": "1", "times": 2}), False),
+                ("429", ("status", {"code": 429, "retry_after": "1", "times": 1}), False),
+                ("stalls", ("stall", {"at": 1000, "seconds": 5, "times": 1}), False),
+                ("reset", ("reset", {"at": 10, "times": 2}), False)):
+            bad = 0 if is_damage else 5  # the first one is asked for when it is to be known whether the origin answers
+            server.clear()
+            daemon = box.daemon({"d": at(url, "images")}, name=name.replace(" ", "-"))
+            within(20, lambda: daemon.objects("datasets")[0]["state"] not in ("indexing", "unknown"), "indexed")
+            server.fault("/" + paths[bad], fault[0], method="GET", **fault[1])
+            with table.row(name):
+                lines = daemon.read("d", shuffle=False, on_error="skip")
+                equal(indices(lines), [index for index in range(24) if index != bad or not is_damage], "samples")
+                errors = daemon.objects("errors")
+                equal(len(errors), int(is_damage), f"errors: {errors}")
+                if is_damage:
+                    contains(json.dumps(errors, ensure_ascii=False), os.path.basename(paths[bad]))
+            daemon.stop()
+    table.done()
+
+
+@case("an origin that is down in the middle holds the job, which says so, and goes on when it is back")
+def _(box):
+    root = box.path("origin")
+    make_images(root, few(200, 60))
+    with faulty_server.start(root) as server:
+        url = list_of(server, root, "images")
+        daemon = box.daemon({"d": at(url, "images")})
+        within(20, lambda: daemon.objects("datasets")[0]["state"] not in ("indexing", "unknown"), "indexed")
+        server.fault("*", "close", after=20)
+        reader = daemon.reader("d", batch=4, on_error="fail")
+        within(90, lambda: any("127.0.0.1" in job["hold"] for job in daemon.objects("jobs")), "it is on hold, and says for whom")
+        server.clear()
+        check_images(reader.good(120), os.path.join(root, "images"), batch=4)
+        equal(daemon.objects("errors"), [], "damage")
+
+
+@case("a daemon that is told to end does so within seconds, in the middle of a listing and of fetching, and damages nothing")
+def _(box):
+    root = box.path("origin")
+    make_images(root, 60)
+    table = Table()
+    with faulty_server.start(root) as server:
+        url = list_of(server, root, "images")
+        for name, pattern, method in (("the list", "/images.txt", None), ("sizes", "/images/*", None), ("fetching", "/images/*", "GET")):
+            server.clear()
+            daemon = box.daemon({"d": at(url, "images")}, name=name.replace(" ", "-"), wait=False) if method is None else \
+                box.daemon({"d": at(url, "images")}, name=name)
+            if method:
+                within(20, lambda: daemon.objects("datasets")[0]["state"] not in ("indexing", "unknown"), "indexed")
+            server.fault(pattern, "hang", **({"method": method} if method else {}))
+            if method is None:
+                daemon.wait_ready()
+            reader = daemon.reader("d", batch=4, on_restart="raise")
+            time.sleep(0.5)
+            with table.row(name):
+                began = time.monotonic()
+                daemon.process.terminate()
+                daemon.process.wait(patience(15))
+                took = time.monotonic() - began
+                equal(daemon.process.returncode, 0, "exit status")
+                equal(took < patience(3), True, f"it took {took:.1f} s")
+                reader.finish()
+                server.clear()
+                daemon.start()
+                equal(daemon.objects("errors"), [], "damage")
+                check_images(daemon.read("d", job="again"), os.path.join(root, "images"))
+            daemon.stop()
+    table.done()
+
+
+main()
