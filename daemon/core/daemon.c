@@ -172,7 +172,14 @@ static int configure_catalog(struct daemon *daemon, struct why *why) {
                                                    .allow = &dataset->groups,
                                                    .weight = (uint32_t)dataset->weight,
                                                    .options = dataset->options,
-                                                   .follows_links = strcmp(dataset->links, "follow") == 0 };
+                                                   .follows_links = strcmp(dataset->links, "follow") == 0,
+                                                   .remote = { [REMOTE_ENDPOINT] = dataset->endpoint,
+                                                               [REMOTE_REGION] = dataset->region,
+                                                               [REMOTE_ADDRESSING] = dataset->addressing,
+                                                               [REMOTE_CREDENTIALS] = dataset->credentials,
+                                                               [REMOTE_CA_FILE] = dataset->ca_file,
+                                                               [REMOTE_MIRROR] = dataset->mirror },
+                                                   .n_connections = (uint32_t)dataset->connections };
         }
         r = catalog_configure(&daemon->catalog, wishes, config->n_datasets, why);
         free(wishes);

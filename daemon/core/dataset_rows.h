@@ -39,8 +39,11 @@ SETTING(ca_file, OPTIONAL, .initial = "", .max = PATH_MAX - 1, .unit = "path",
         .check = setting_check_path,
         .prose = "The absolute path of a file with the certificates of the authorities that vouch for the origin; "
                  "empty: those of the environment or of the system.")
-SETTING(connections, NUMBER, .initial = "16", .min = 1, .max = 256, .unit = "connections",
-        .prose = "Connections that each node opens to the origin at once.")
+SETTING(mirror, OPTIONAL, .initial = "", .max = 1023, .unit = "URL", .check = check_mirror,
+        .prose = "Where the path is a URL: a URL below which the same files lie, such as that of a cache of this site; it "
+                 "is asked first, and the origin for what it cannot give.")
+SETTING(connections, NUMBER, .initial = "0", .max = 1024, .unit = "connections",
+        .prose = "Connections that each node opens to the origin at once; 0: 16 for a staging, 64 where the path is a URL.")
 SETTING(unpack, CHOICE, .initial = "auto", .choices = "auto yes no",
         .prose = "Archives: auto unpacks an origin that is an archive, yes also archives in manifests, lists and "
                  "folders, no none.")

@@ -47,6 +47,15 @@ static int check_endpoint(const char *text, struct why *why) {
         return why_set(why, -EINVAL, "\"%s\" is not an endpoint; write https://HOST or https://HOST:PORT", text);
 }
 
+static int check_mirror(const char *text, struct why *why) {
+        struct url url;
+        int r = url_parse(text, &url, why);
+
+        return r < 0 || url.scheme == URL_HTTP || url.scheme == URL_HTTPS
+                       ? r
+                       : why_set(why, -EINVAL, "\"%s\" is not a web server; write http://HOST/FOLDER", text);
+}
+
 static int check_allow(const char *text, struct why *why) {
         struct groups groups;
         int r = groups_parse(text, &groups, why);

@@ -125,7 +125,15 @@ static uint64_t doubt_ns(const struct dataset_report *report) {
 
 /* What the path means here, if it is a URL. */
 static int open_remote(struct opening *opening, struct dataset_spec *spec, const struct index_watch *watch) {
-        const struct cached_terms terms = { .url = opening->path };
+        char *const *texts = opening->entry->remote;
+        const struct cached_terms terms = { .url = opening->path,
+                                            .endpoint = texts[REMOTE_ENDPOINT],
+                                            .region = texts[REMOTE_REGION],
+                                            .addressing = texts[REMOTE_ADDRESSING],
+                                            .credentials = texts[REMOTE_CREDENTIALS],
+                                            .ca_file = texts[REMOTE_CA_FILE],
+                                            .mirror = texts[REMOTE_MIRROR],
+                                            .n_connections = opening->entry->n_connections };
         int r;
 
         if (!path_is_url(opening->path))
@@ -264,6 +272,8 @@ void entry_free(struct catalog_entry *entry) {
         work_fini(&entry->work);
         free(entry->path);
         free(entry->options);
+        for (size_t i = 0; i < N_REMOTE_TEXTS; i++)
+                free(entry->remote[i]);
         free(entry);
 }
 
@@ -439,11 +449,18 @@ struct catalog_entry *entry_find(struct catalog *catalog, const char *name) {
         return NULL;
 }
 
+static bool has_same_terms(const struct catalog_entry *entry, const struct catalog_wish *wish) {
+        for (size_t i = 0; i < N_REMOTE_TEXTS; i++)
+                if (strcmp(entry->remote[i], wish->remote[i] ? wish->remote[i] : "") != 0)
+                        return false;
+        return entry->n_connections == wish->n_connections;
+}
+
 static bool entry_matches(const struct catalog_entry *entry, const struct catalog_wish *wish) {
         return strcmp(entry->name, wish->name) == 0 && strcmp(entry->path, wish->path) == 0 &&
                strcmp(entry->format, wish->format) == 0 &&
                strcmp(entry->options, wish->options ? wish->options : "") == 0 &&
-               entry->follows_links == wish->follows_links && staged_matches(entry->staged, wish->origin);
+               entry->follows_links == wish->follows_links && has_same_terms(entry, wish) && staged_matches(entry->staged, wish->origin);
 }
 
 /* What applies from now on, also to a dataset that is already there. */
@@ -480,9 +497,13 @@ int entry_add(struct catalog *catalog, const struct catalog_wish *wish, bool is_
                 entry->options = strdup(wish->options ? wish->options : "");
         if (entry)
                 entry->name = strdup(wish->name);
-        if (!entry || !entry->path || !entry->options || !entry->name)
+        for (size_t i = 0; entry && i < N_REMOTE_TEXTS && r == 0; i++) {
+                entry->remote[i] = strdup(wish->remote[i] ? wish->remote[i] : "");
+                r = entry->remote[i] ? 0 : why_errno(why, -ENOMEM, "dataset %s", wish->name);
+        }
+        if (r == 0 && (!entry || !entry->path || !entry->options || !entry->name))
                 r = why_errno(why, -ENOMEM, "dataset %s", wish->name);
-        else if (wish->origin && *wish->origin)
+        else if (r == 0 && wish->origin && *wish->origin)
                 r = staged_new(wish, &entry->staged, why);
         if (r == 0)
                 r = entry_apply(entry, wish, why);
@@ -493,6 +514,7 @@ int entry_add(struct catalog *catalog, const struct catalog_wish *wish, bool is_
         }
         snprintf(entry->format, sizeof(entry->format), "%s", wish->format);
         entry->follows_links = wish->follows_links;
+        entry->n_connections = wish->n_connections;
         entry->is_path = is_path;
         entry->catalog = catalog;
         entry->is_wanted = true;

@@ -19,6 +19,7 @@
 #include "daemon/base/work/work.h"
 #include "daemon/data/dataset.h"
 #include "daemon/data/ledger/ledger.h"
+#include "daemon/pipeline/catalog/catalog_remote.h"
 #include "daemon/pipeline/failure/outage.h"
 #include "daemon/store/record/record_progress.h"
 #include "daemon/store/record/stamp.h"
@@ -73,6 +74,8 @@ struct catalog_entry {
         char *path;
         char *options;      /* of the dataset (struct dataset_spec) */
         bool follows_links; /* as there; never changes */
+        char *remote[N_REMOTE_TEXTS]; /* never change, as the next */
+        uint32_t n_connections;
         char format[CATALOG_FORMAT_MAX];
         struct groups allow; /* who may use it; no group: everybody */
         uint32_t weight;     /* of each of its jobs */
@@ -143,6 +146,8 @@ struct catalog_wish {
         uint32_t weight;            /* of each of its jobs (base/threads/fair_queue.h); 0: 1 */
         const char *options;        /* as in struct dataset_spec; NULL: none */
         bool follows_links;         /* as there */
+        const char *remote[N_REMOTE_TEXTS];
+        uint32_t n_connections; /* to the origin; 0: the cache's own number */
 };
 
 /* `budget` outlives every dataset that is opened; NULL: memory is not counted. */

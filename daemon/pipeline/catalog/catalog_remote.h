@@ -4,6 +4,17 @@
 #include "daemon/data/dataset.h"
 #include "daemon/store/cache/cache.h"
 
+/* What the configuration says of how to speak to an origin, as in struct cached_terms; "" or NULL: nothing. */
+enum remote_text {
+        REMOTE_ENDPOINT,
+        REMOTE_REGION,
+        REMOTE_ADDRESSING,
+        REMOTE_CREDENTIALS,
+        REMOTE_CA_FILE,
+        REMOTE_MIRROR,
+        N_REMOTE_TEXTS
+};
+
 /* One dataset's use of an origin. */
 struct remote {
         _Atomic uint32_t refs; /* the catalog's, and its dataset's, which may outlive it */

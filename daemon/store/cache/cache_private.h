@@ -59,6 +59,17 @@ struct flight {
 
 TAILQ_HEAD(flights, flight);
 
+enum cached_text {
+        CACHED_URL,
+        CACHED_ENDPOINT,
+        CACHED_REGION,
+        CACHED_ADDRESSING,
+        CACHED_CREDENTIALS,
+        CACHED_CA_FILE,
+        CACHED_MIRROR,
+        N_CACHED_TEXTS
+};
+
 struct cached {
         struct cache *cache;
         uint32_t refs;                 /* cache->lock */
@@ -66,7 +77,7 @@ struct cached {
         char *key;                     /* of its terms */
         char folder[CACHE_FOLDER_MAX]; /* of the origin in the cache's folder */
         char path[PATH_MAX];           /* cached_path() */
-        char *texts[6];                /* of the terms; `http` points into them */
+        char *texts[N_CACHED_TEXTS]; /* of the terms; `http` points into them */
         char notice[DLP_TEXT_MAX];
         int files_fd; /* the folder with its files */
         struct http *http;

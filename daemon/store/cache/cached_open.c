@@ -10,6 +10,7 @@
 
 #include "daemon/fetch/origin/origin.h"
 #include "daemon/store/cache/cached_folder.h"
+#include "daemon/store/record/url.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 
@@ -65,8 +66,13 @@ static void cached_name(struct cached *cached, const char *url) {
 }
 
 static int cached_new(struct cache *cache, const struct cached_terms *terms, struct cached **ret_cached) {
-        const char *texts[] = { terms->url,        terms->endpoint,    terms->region,
-                                terms->addressing, terms->credentials, terms->ca_file };
+        const char *const texts[N_CACHED_TEXTS] = { [CACHED_URL] = terms->url,
+                                                    [CACHED_ENDPOINT] = terms->endpoint,
+                                                    [CACHED_REGION] = terms->region,
+                                                    [CACHED_ADDRESSING] = terms->addressing,
+                                                    [CACHED_CREDENTIALS] = terms->credentials,
+                                                    [CACHED_CA_FILE] = terms->ca_file,
+                                                    [CACHED_MIRROR] = terms->mirror };
         struct cached *cached = calloc(1, sizeof(*cached));
 
         if (!cached)
@@ -79,8 +85,9 @@ static int cached_new(struct cache *cache, const struct cached_terms *terms, str
                 if (texts[i] && *texts[i] && !cached->texts[i])
                         goto no_memory;
         }
-        if (asprintf(&cached->key, "%s\n%s\n%s\n%s", terms->url, terms->kind ? terms->kind : "auto",
-                     terms->endpoint ? terms->endpoint : "", terms->credentials ? terms->credentials : "") < 0) {
+        if (asprintf(&cached->key, "%s\n%s\n%s\n%s\n%s", terms->url, terms->kind ? terms->kind : "auto",
+                     terms->endpoint ? terms->endpoint : "", terms->credentials ? terms->credentials : "",
+                     terms->mirror ? terms->mirror : "") < 0) {
                 cached->key = NULL;
                 goto no_memory;
         }
@@ -96,13 +103,13 @@ no_memory:
 /* ---- what it has ------------------------------------------------------------------------------------------------- */
 
 static int cached_connect(struct cached *cached, struct why *why) {
-        struct http_options options = { .endpoint = cached->texts[1],
-                                        .region = cached->texts[2],
-                                        .addressing = cached->texts[3],
-                                        .credentials = cached->texts[4],
-                                        .ca_file = cached->texts[5],
+        struct http_options options = { .endpoint = cached->texts[CACHED_ENDPOINT],
+                                        .region = cached->texts[CACHED_REGION],
+                                        .addressing = cached->texts[CACHED_ADDRESSING],
+                                        .credentials = cached->texts[CACHED_CREDENTIALS],
+                                        .ca_file = cached->texts[CACHED_CA_FILE],
                                         .of_user = cached->cache->options.is_private,
-                                        .origin = cached->texts[0],
+                                        .origin = cached->texts[CACHED_URL],
                                         .stall_s = STALL_S,
                                         .n_tries = TRIES };
 
@@ -133,6 +140,29 @@ static int list_origin(struct cached *cached, const struct cached_terms *terms, 
         return r;
 }
 
+/* The mirror has each file below its URL, by the same path. It is asked first (struct fetch_job, idx_mirror); what it
+ * says of its ETag holds for itself alone. */
+static int add_mirror(struct cached *cached, struct why *why) {
+        _cleanup_(plan_freep) struct plan *begun = NULL, *listed = cached->plan;
+        struct url mirror;
+        int r = url_parse(cached->texts[CACHED_MIRROR], &mirror, why);
+
+        cached->plan = NULL;
+        for (uint64_t i = 0; i < plan_n_files(listed) && r == 0; i++) {
+                struct plan_file file = *plan_file(listed, i);
+                _cleanup_(freep) char *text = malloc(strlen(mirror.text) + 3 * strlen(file.path) + 2);
+                const char *urls[] = { file.urls[0], text };
+
+                if (!text)
+                        return why_errno(why, -ENOMEM, "mirror");
+                url_below(&mirror, file.path, text);
+                file.urls = urls;
+                file.n_urls = ARRAY_SIZE(urls);
+                r = plan_add(&begun, &file, why);
+        }
+        return r == 0 ? plan_finish(&begun, &cached->plan, why) : r;
+}
+
 /* ---- where it is kept -------------------------------------------------------------------------------------------- */
 
 static int make_tables(struct cached *cached) {
@@ -149,7 +179,7 @@ static int make_tables(struct cached *cached) {
 
 /* An origin that is one file is that file; all else is a folder. */
 static void set_path(struct cached *cached) {
-        const char *url = cached->texts[0], *only = plan_file(cached->plan, 0)->path;
+        const char *url = cached->texts[CACHED_URL], *only = plan_file(cached->plan, 0)->path;
         size_t n_url = strcspn(url, "?#"), n_only = strlen(only);
         bool is_file = plan_n_files(cached->plan) == 1 && n_url > n_only && url[n_url - n_only - 1] == '/' &&
                        memcmp(url + n_url - n_only, only, n_only) == 0;
@@ -265,6 +295,8 @@ int cached_open(struct cache *cache, const struct cached_terms *terms, struct ca
         r = cached_connect(cached, why);
         if (r == 0)
                 r = list_origin(cached, terms, why);
+        if (r == 0 && cached->texts[CACHED_MIRROR])
+                r = add_mirror(cached, why);
         if (r < 0)
                 return r;
         pthread_mutex_lock(&cache->opening);

@@ -215,7 +215,8 @@ static bool send_one(struct cache *cache, struct flight *flight) {
         cache->n_flying++;
         cache->n_flying_bytes += flight->piece.n_bytes;
         flight->job = (struct fetch_job){
-                .pieces = &flight->piece, .n_pieces = 1, .is_urgent = flight->is_urgent, .userdata = flight
+                .pieces = &flight->piece, .n_pieces = 1, .idx_mirror = flight->cached->texts[CACHED_MIRROR] ? 1 : 0,
+                                           .is_urgent = flight->is_urgent, .userdata = flight
         };
         flight->is_doubtful = flight->is_chunk && flight->cached->states[flight->chunk] == CHUNK_DOUBTFUL;
         if (flight->is_doubtful) {
