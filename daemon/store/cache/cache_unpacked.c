@@ -251,7 +251,36 @@ static void unpacked_take(void *userdata, const struct journal_record *record, b
         struct unpacked *unpacked = userdata;
 
         if (is_of_boot) /* else it may be a file that never reached the disk: unpacked again */
-                compressed_mark(&unpacked->files, record->chunk, record->digest, record->kind == JOURNAL_THERE);
+                compressed_mark(&unpacked->files, record->chunk, record->digest, record->n_bytes,
+                                record->kind == JOURNAL_THERE);
+}
+
+/* What has come out of files that have gone or changed goes, and so does what the journal says of it. */
+static int unpacked_tidy(struct unpacked *unpacked, const char *journal, struct why *why) {
+        const struct compressed *files = &unpacked->files;
+        uint64_t n_noted = cache_journal_bytes(journal), n_kept = 0;
+        int r;
+
+        compressed_remove_others(files, unpacked->files_fd);
+        for (size_t i = 0; i < files->n; i++)
+                n_kept += files->list[i].n_bytes;
+        if (n_noted == n_kept)
+                return 0;
+        cache_journal_close(&unpacked->journal);
+        unlink(journal);
+        r = cache_journal_open(&unpacked->journal, journal, NO_LISTING, unpacked_take, unpacked, why);
+        for (size_t i = 0; i < files->n && r == 0; i++) {
+                const struct compressed_file *file = &files->list[i];
+                struct journal_record record = { .chunk = file->number,
+                                                 .n_bytes = file->n_bytes,
+                                                 .digest = file->state };
+
+                r = file->is_there ? cache_journal_add(&unpacked->journal, &record) : 0;
+        }
+        pthread_mutex_lock(&unpacked->cache->lock);
+        unpacked->cache->n_bytes -= n_noted - n_kept;
+        pthread_mutex_unlock(&unpacked->cache->lock);
+        return r < 0 ? why_errno(why, r, "%s", journal) : 0;
 }
 
 static int unpacked_folder(struct unpacked *unpacked, const struct unpacked_terms *terms, struct why *why) {
@@ -272,7 +301,7 @@ static int unpacked_folder(struct unpacked *unpacked, const struct unpacked_term
                 return why_errno(why, -ENAMETOOLONG, "cache_dir: %s", plain);
         snprintf(path, sizeof(path), "%s/journal", folder);
         r = cache_journal_open(&unpacked->journal, path, NO_LISTING, unpacked_take, unpacked, why);
-        return r;
+        return r == 0 ? unpacked_tidy(unpacked, path, why) : r;
 }
 
 static void unpacked_free(struct unpacked *unpacked) {

@@ -29,7 +29,7 @@ struct unpacked_terms {
         void *userdata;
 };
 
-/* By its name: .gz, .zst, .xz, .bz2, .lz4 after another ending. */
+/* By its name: .gz, .zst (or .zstd), .xz, .bz2, .lz4 after another ending. */
 bool unpacked_is_compressed(const char *name);
 
 /* Blocks until all is unpacked. Returns 0; -ENOENT: none of them is compressed; -EFBIG: cache_limit is too small, with

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <xxhash.h>
 
 #include "daemon/base/machine/beneath.h"
@@ -16,7 +17,7 @@
 #define FILES_MAX 1000000u
 
 size_t compressed_plain_length(const char *name) {
-        static const char *const ENDINGS[] = { ".gz", ".zst", ".xz", ".bz2", ".lz4" };
+        static const char *const ENDINGS[] = { ".gz", ".zst", ".zstd", ".xz", ".bz2", ".lz4" };
         const char *slash = strrchr(name, '/');
         size_t n = strlen(name), n_folder = slash ? (size_t)(slash + 1 - name) : 0;
 
@@ -154,12 +155,29 @@ void compressed_fini(struct compressed *files) {
 
 /* ---- later ------------------------------------------------------------------------------------------------------- */
 
-void compressed_mark(struct compressed *files, uint64_t number, uint64_t state, bool is_there) {
+static struct compressed_file *compressed_with(const struct compressed *files, uint64_t number) {
         struct compressed_file key = { .number = number };
-        struct compressed_file *file = bsearch(&key, files->list, files->n, sizeof(*files->list), compressed_by_number);
 
-        if (file)
-                file->is_there = is_there && file->state == state;
+        return bsearch(&key, files->list, files->n, sizeof(*files->list), compressed_by_number);
+}
+
+void compressed_mark(struct compressed *files, uint64_t number, uint64_t state, uint64_t n_bytes, bool is_there) {
+        struct compressed_file *file = compressed_with(files, number);
+
+        if (!file)
+                return;
+        file->is_there = is_there && file->state == state;
+        file->n_bytes = file->is_there ? n_bytes : 0;
+}
+
+void compressed_remove_others(const struct compressed *files, int fd) {
+        struct compressed there = { 0 };
+
+        compressed_walk(&(struct unpacked_terms){ .root_fd = fd }, &there, "", 1);
+        for (size_t i = 0; i < there.n; i++)
+                if (!compressed_with(files, XXH3_64bits(there.list[i].path, strlen(there.list[i].path))))
+                        unlinkat(fd, there.list[i].path, 0);
+        compressed_fini(&there);
 }
 
 bool compressed_is_current(const struct compressed *files, int root_fd) {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "daemon/base/machine/disk.h"
+#include "daemon/store/cache/unpack_gzip.h"
 
 #define WINDOW_BYTES (1u << 20)
 
@@ -72,7 +73,6 @@ static struct archive *unpack_file_reader(void) {
 
         if (!archive)
                 return NULL;
-        archive_read_support_filter_gzip(archive);
         archive_read_support_filter_zstd(archive);
         archive_read_support_filter_xz(archive);
         archive_read_support_filter_bzip2(archive);
@@ -82,7 +82,7 @@ static struct archive *unpack_file_reader(void) {
         return archive;
 }
 
-int unpack_file_run(const struct unpack_file *file, uint64_t *ret_n_bytes, struct why *why) {
+static int unpack_archive_run(const struct unpack_file *file, uint64_t *ret_n_bytes, struct why *why) {
         struct unpack_reading reading = { .file = file, .window = malloc(WINDOW_BYTES) };
         struct archive *archive = unpack_file_reader();
         struct archive_entry *entry;
@@ -102,6 +102,9 @@ int unpack_file_run(const struct unpack_file *file, uint64_t *ret_n_bytes, struc
                 else if (archive_filter_count(archive) < 2)
                         r = why_set(why, -EBADMSG, "%s: its name says that it is compressed, and its bytes do not",
                                     file->name);
+                else if (archive_filter_count(archive) > 2)
+                        r = why_set(why, -EBADMSG, "%s: it is compressed twice, and unpacked once; unpack it by hand",
+                                    file->name);
                 else
                         r = unpack_file_write(file, archive, &reading, ret_n_bytes, why);
         }
@@ -109,4 +112,13 @@ int unpack_file_run(const struct unpack_file *file, uint64_t *ret_n_bytes, struc
                 archive_read_free(archive);
         free(reading.window);
         return r;
+}
+
+int unpack_file_run(const struct unpack_file *file, uint64_t *ret_n_bytes, struct why *why) {
+        uint8_t head[2];
+        ssize_t n = file->read(file->userdata, head, sizeof(head), 0);
+
+        if (n > 0 && unpack_is_gzip(head, (size_t)n))
+                return unpack_gzip_run(file, ret_n_bytes, why);
+        return unpack_archive_run(file, ret_n_bytes, why); /* which says what read() cannot read */
 }
