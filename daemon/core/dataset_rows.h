@@ -43,7 +43,7 @@ SETTING(mirror, OPTIONAL, .initial = "", .max = 1023, .unit = "URL", .check = ch
         .prose = "Where the path is a URL: a URL below which the same files lie, such as that of a cache of this site; it "
                  "is asked first, and the origin for what it cannot give.")
 SETTING(connections, NUMBER, .initial = "0", .max = 1024, .unit = "connections",
-        .prose = "Connections that each node opens to the origin at once; 0: 16 for a staging, 64 where the path is a URL.")
+        .prose = "Connections that each node opens to the origin at once; 0: 16 for a staging, 256 where the path is a URL.")
 SETTING(unpack, CHOICE, .initial = "auto", .choices = "auto yes no",
         .prose = "Archives: auto unpacks an origin that is an archive, yes also archives in manifests, lists and "
                  "folders, no none.")

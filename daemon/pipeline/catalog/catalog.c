@@ -460,7 +460,8 @@ static bool entry_matches(const struct catalog_entry *entry, const struct catalo
         return strcmp(entry->name, wish->name) == 0 && strcmp(entry->path, wish->path) == 0 &&
                strcmp(entry->format, wish->format) == 0 &&
                strcmp(entry->options, wish->options ? wish->options : "") == 0 &&
-               entry->follows_links == wish->follows_links && has_same_terms(entry, wish) && staged_matches(entry->staged, wish->origin);
+               entry->follows_links == wish->follows_links && has_same_terms(entry, wish) &&
+               staged_matches(entry->staged, wish->origin);
 }
 
 /* What applies from now on, also to a dataset that is already there. */

@@ -72,8 +72,8 @@ struct catalog_entry {
         bool is_path;     /* an attach named it by its path: it goes when it has not been used for a while */
         uint64_t used_ns; /* of a path: when it was last asked for, or served from */
         char *path;
-        char *options;      /* of the dataset (struct dataset_spec) */
-        bool follows_links; /* as there; never changes */
+        char *options;                /* of the dataset (struct dataset_spec) */
+        bool follows_links;           /* as there; never changes */
         char *remote[N_REMOTE_TEXTS]; /* never change, as the next */
         uint32_t n_connections;
         char format[CATALOG_FORMAT_MAX];

@@ -61,46 +61,56 @@ static bool lookahead_place(struct feed *feed, struct ahead_place *ret_place) {
 
 /* ---- a sample ---------------------------------------------------------------------------------------------------- */
 
-static uint64_t lookahead_ask(const struct remote *remote, const struct extent *extent, uint64_t due_ns) {
+static void lookahead_ask(const struct remote *remote, const struct source_read *read, uint64_t due_ns) {
         char path[SOURCE_NAME_SIZE];
 
-        if (extent->flags & (EXTENT_ABSENT | EXTENT_NOT_REGULAR))
-                return 0;
-        if (!extent->shard)
-                extent_path(extent, path);
-        return cached_ahead(remote->cached, remote->folder, extent->shard ? extent->shard : path, extent->offset,
-                            extent->length, due_ns);
+        if (read->first.flags & EXTENT_NOT_REGULAR)
+                return;
+        if (!read->first.shard)
+                extent_path(&read->first, path);
+        cached_ahead(remote->cached, remote->folder, read->first.shard ? read->first.shard : path, read->begin,
+                     read->end - read->begin, due_ns);
 }
 
 static void ask_for_pieces(const struct remote *remote, const struct source *source, uint64_t sample, uint32_t field,
-                           struct extent *extent, uint64_t due_ns) {
+                           uint64_t due_ns) {
         struct source_piece piece = { 0 };
+        struct source_read read = { 0 };
 
+        source_locate(source, sample, field, &read.first);
         for (uint32_t i = 0; i < PIECES_MAX && source_next_piece(source, sample, field, &piece); i++) {
-                extent->offset = piece.offset;
-                extent->length = piece.n_bytes;
-                lookahead_ask(remote, extent, due_ns);
+                read.begin = piece.offset;
+                read.end = piece.offset + piece.n_bytes;
+                lookahead_ask(remote, &read, due_ns);
         }
 }
 
+/* The reads are those that the planner will need: what lies side by side is one. */
 static void ask_for_sample(struct feed *feed, uint64_t sample, uint64_t due_ns) {
         const struct source *source = dataset_source(feed->dataset->dataset);
+        const struct source *part = dataset_source(dataset_with(feed->dataset->dataset, sample));
         const struct program *program = programs_with(feed->programs, sample);
+        struct source_read reads[DLP_TENSORS_MAX];
         uint64_t of_part = sample;
         const struct remote *remote = catalog_dataset_with(feed->dataset, &of_part)->remote;
+        uint32_t n = 0;
 
         for (uint32_t i = 0; remote && i < program_n_fields(program); i++) {
-                const struct codec *codec = program_codec(program, i);
+                const struct codec *codec = program_codec(program, program_serving(program, i));
                 struct extent extent;
 
                 if (!codec_is_stored(codec))
                         continue;
+                if (codec_is_gathered(codec)) {
+                        ask_for_pieces(remote, source, sample, codec_field(codec), due_ns);
+                        continue;
+                }
                 source_locate(source, sample, codec_field(codec), &extent);
-                if (codec_is_gathered(codec))
-                        ask_for_pieces(remote, source, sample, codec_field(codec), &extent, due_ns);
-                else
-                        lookahead_ask(remote, &extent, due_ns);
+                if (!(extent.flags & EXTENT_ABSENT))
+                        source_add_to_reads(part, &extent, reads, &n);
         }
+        for (uint32_t i = 0; i < n; i++)
+                lookahead_ask(remote, &reads[i], due_ns);
 }
 
 /* ---- a feed ------------------------------------------------------------------------------------------------------ */
@@ -112,6 +122,15 @@ static bool is_far_enough(const struct planner *planner, const struct feed *feed
                n_batches > feed->ring->n_slots + HORIZON_NS / batch_ns(planner, feed);
 }
 
+/* Is there a part of it of which not enough is on its way? */
+static bool has_use(const struct catalog_dataset *dataset) {
+        bool has = dataset->remote && cached_has_use_ahead(dataset->remote->cached);
+
+        for (uint32_t k = 0; k < dataset->n_parts; k++)
+                has = has || has_use(dataset->parts[k]);
+        return has;
+}
+
 static bool look_on(struct planner *planner, struct feed *feed) {
         struct ahead_place place;
         uint64_t index;
@@ -119,7 +138,7 @@ static bool look_on(struct planner *planner, struct feed *feed) {
         for (uint32_t i = 0; i < TURN_SAMPLES; i++) {
                 uint64_t due_ns;
 
-                if (!lookahead_place(feed, &place) || is_far_enough(planner, feed))
+                if (!lookahead_place(feed, &place) || is_far_enough(planner, feed) || !has_use(feed->dataset))
                         return false;
                 if (feed->ahead.idx_sample >= place.batch.n_samples) {
                         feed->ahead = (struct feed_ahead){ .epoch = feed->ahead.epoch, .step = feed->ahead.step + 1 };
@@ -136,13 +155,13 @@ static bool look_on(struct planner *planner, struct feed *feed) {
         return true;
 }
 
-/* Does anything of it lie elsewhere, and is there not enough on its way? */
-static bool has_use(const struct catalog_dataset *dataset) {
-        bool has = dataset->remote && cached_has_use_ahead(dataset->remote->cached);
+/* Does anything of it lie elsewhere? */
+static bool is_remote(const struct catalog_dataset *dataset) {
+        bool is = dataset->remote;
 
         for (uint32_t k = 0; k < dataset->n_parts; k++)
-                has = has || has_use(dataset->parts[k]);
-        return has;
+                is = is || is_remote(dataset->parts[k]);
+        return is;
 }
 
 bool lookahead_go_on(struct planner *planner) {
@@ -150,7 +169,7 @@ bool lookahead_go_on(struct planner *planner) {
         bool has_more = false;
 
         TAILQ_FOREACH(feed, &planner->feeds, entry)
-                if (!feed->is_ended && !feed->job->terms.is_made && has_use(feed->dataset))
+                if (!feed->is_ended && !feed->job->terms.is_made && is_remote(feed->dataset))
                         has_more |= look_on(planner, feed);
         return has_more;
 }

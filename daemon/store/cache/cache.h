@@ -54,8 +54,8 @@ struct cached_terms {
         const char *url;
         const char *kind; /* as in struct origin_options */
         const char *endpoint, *region, *addressing, *credentials, *ca_file;
-        const char *mirror; /* a URL below which the same files lie, asked first: a cache of the site. NULL: none */
-        uint32_t n_connections;                             /* 0: 256 */
+        const char *mirror;     /* a URL below which the same files lie, asked first: a cache of the site. NULL: none */
+        uint32_t n_connections; /* 0: 256*/
         const atomic_bool *cancel;                          /* may be NULL */
         void (*progress)(void *userdata, uint64_t n_files); /* of the listing; may be NULL */
         void *userdata;
@@ -104,10 +104,10 @@ int cached_want(struct cached *cached, struct cache_want *want, const char *fold
 /* It was read; a want that has failed needs no release. */
 void cached_release(struct cached *cached, struct cache_want *want);
 
-/* It will be wanted in about `due_ns` from now. Never blocks. Returns the bytes that have to be fetched for it, 0 if
- * they are there or on their way, or if there is no such file. */
-uint64_t cached_ahead(struct cached *cached, const char *folder, const char *path, uint64_t offset, uint64_t n_bytes,
-                      uint64_t due_ns);
+/* It will be wanted in about `due_ns` from now. Never blocks. The part should be that of the want: a piece that is
+ * fetched ahead helps whoever needs all or some of it, and nobody who needs more. */
+void cached_ahead(struct cached *cached, const char *folder, const char *path, uint64_t offset, uint64_t n_bytes,
+                  uint64_t due_ns);
 
 /* Nobody waits for it any more; done() is not called from now on, unless it was begun: returns false then. */
 bool cached_forget(struct cached *cached, struct cache_want *want);

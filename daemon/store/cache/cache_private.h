@@ -77,7 +77,7 @@ struct cached {
         char *key;                     /* of its terms */
         char folder[CACHE_FOLDER_MAX]; /* of the origin in the cache's folder */
         char path[PATH_MAX];           /* cached_path() */
-        char *texts[N_CACHED_TEXTS]; /* of the terms; `http` points into them */
+        char *texts[N_CACHED_TEXTS];   /* of the terms; `http` points into them */
         char notice[DLP_TEXT_MAX];
         int files_fd; /* the folder with its files */
         struct http *http;
@@ -87,7 +87,8 @@ struct cached {
         uint64_t n_chunks;
         uint8_t *states;   /* enum chunk_state; cache->lock */
         uint16_t *pins;    /* cache->lock */
-        uint32_t *due_s;   /* until when each is needed by what is known, in seconds of the clock; cache->lock */
+        uint64_t *marked;  /* bytes that were looked ahead for, and that no want has asked for yet; cache->lock */
+        uint32_t *due_s;   /* when the last of them is due, in seconds of the clock; cache->lock */
         uint64_t *digests; /* of doubtful ones; NULL: there are none */
         struct cache_journal journal; /* the keeper's, once it is open */
         uint64_t n_bytes;             /* there; cache->lock */
@@ -118,11 +119,13 @@ struct cache {
         struct flights urgent, queued; /* FLIGHT_QUEUED */
         struct flights landed;         /* to be written */
         _Atomic uint32_t n_queued;     /* flights in both queues; read without the lock, too */
+        uint64_t n_ahead_bytes;        /* that are marked, of all chunks */
         uint64_t n_flying_bytes;
         uint32_t n_flying;
-        uint64_t last_id;       /* of a flight */
-        struct cached *kept_of; /* whose flight the keeper has; NULL: none */
-        uint64_t n_bytes;       /* of all origins, also those that are not open */
+        uint64_t last_id;        /* of a flight */
+        struct cached *kept_of;  /* whose flight the keeper has; NULL: none */
+        uint64_t n_origin_bytes; /* of all files of the origins that are open */
+        uint64_t n_bytes;        /* of all origins, also those that are not open */
         struct cache_counts counts;
 };
 
@@ -197,11 +200,14 @@ void flights_send(struct cache *cache);
 /* All pieces of the chunk that have landed are forgotten: the chunk is here. */
 void flights_forget_pieces(struct cached *cached, uint64_t chunk);
 
-/* Is anything of the chunk on its way, or here as a piece? */
-bool flights_has(struct cached *cached, uint64_t chunk);
+/* Are some of these bytes of the chunk on their way, or here as a piece? */
+bool flights_overlap(struct cached *cached, uint64_t chunk, uint64_t offset, uint64_t n_bytes);
 
 /* Takes it out of its bucket, gives back what it was charged, and frees it. */
 void flight_end(struct flight *flight);
+
+/* The same, and its bytes go, if its chunk is not here and no other flight has some of them. */
+void flight_remove(struct flight *flight);
 
 /* Its waiters: those that wait for nothing else go to `done`, with the result. */
 STAILQ_HEAD(cache_wants, cache_want);
@@ -224,6 +230,20 @@ void keeper_take(struct fetch_job *job);
 
 /* ---- room.c; cache->lock is held, files are the keeper's ---- */
 
+/* Somebody will want n_bytes of the chunk at due_s; somebody wants them now. */
+void room_mark(struct cached *cached, uint64_t chunk, uint32_t n_bytes, uint32_t due_s);
+void room_unmark(struct cached *cached, uint64_t chunk, uint32_t n_bytes);
+void room_forget_marks(struct cached *cached);
+
+/* Nobody has it pinned any more: one that passes through goes, unless it is marked. */
+void room_pass(struct cached *cached, uint64_t chunk);
+
+/* Bytes of the cache that are for what is needed next, if not all can stay. */
+uint64_t room_reserve(const struct cache *cache);
+
+/* Can n_bytes more stay, without anything being removed? */
+bool room_is_full(const struct cache *cache, uint64_t n_bytes);
+
 /* Makes room for n_bytes of this origin. False: there is none, what is here stays. */
 bool room_make(struct cached *cached, uint64_t n_bytes);
 
@@ -231,11 +251,11 @@ bool room_make(struct cached *cached, uint64_t n_bytes);
  * takes as long as removing does. The keeper's. */
 void room_clear(struct cache *cache, uint64_t n_bytes);
 
-/* Removes a chunk that is there. */
+/* Removes a chunk that is there. Nobody has it pinned. */
 void room_drop(struct cached *cached, uint64_t chunk);
 
-/* What pieces have left of a chunk that is not there goes, unless somebody may still read it. */
-void room_drop_remains(struct cached *cached, uint64_t chunk);
+/* Removes bytes of a chunk that is not there. */
+void room_drop_piece(struct cached *cached, uint64_t chunk, uint64_t offset, uint32_t n_bytes);
 
 /* Adds up what earlier daemons left in the folder, and sets the limit. Before there are threads. */
 int room_measure(struct cache *cache, struct why *why);

@@ -101,7 +101,7 @@ static struct flight *flight_for(struct cached *cached, const struct cache_want 
         part_in(cached, want, chunk, &offset, &n_bytes);
         is_small = n_bytes <= PIECE_MOST_BYTES && n_bytes <= place.n_bytes / 4 && cached->states[chunk] == CHUNK_ABSENT;
         flight = flight_find(cached, chunk, offset, n_bytes);
-        if (flight && flight->phase == FLIGHT_QUEUED && flight->is_chunk && is_small)
+        if (flight && flight->phase == FLIGHT_QUEUED && flight->is_chunk && is_small && !flight->is_urgent)
                 flight = NULL; /* it stays in the queue */
         if (flight) {
                 flight_hurry(flight);
@@ -133,13 +133,9 @@ static void drop_pieces(struct cached *cached, const struct cache_want *want, ui
         for (size_t i = 0; i < ARRAY_SIZE(want->pieces); i++) {
                 struct flight *flight = want->pieces[i] ? flight_known(cached, chunk, want->pieces[i]) : NULL;
 
-                if (!flight)
-                        continue;
-                flight->n_users--;
-                if (flight->n_users == 0 && flight->phase == FLIGHT_LANDED)
-                        flight_end(flight);
+                if (flight && --flight->n_users == 0 && flight->phase == FLIGHT_LANDED)
+                        flight_remove(flight);
         }
-        room_drop_remains(cached, chunk);
 }
 
 static void unpin(struct cached *cached, const struct cache_want *want) {
@@ -150,6 +146,7 @@ static void unpin(struct cached *cached, const struct cache_want *want) {
                 cached->pins[chunk]--;
                 if (cached->states[chunk] == CHUNK_ABSENT && !want->keeps_pieces)
                         drop_pieces(cached, want, chunk);
+                room_pass(cached, chunk);
         }
 }
 
@@ -169,7 +166,8 @@ static void leave_flights(struct cached *cached, struct cache_want *want) {
 
 static int want_file(struct cached *cached, struct cache_want *want) {
         struct cache *cache = cached->cache;
-        uint64_t begin, end;
+        uint64_t begin, end, offset;
+        uint32_t n_bytes;
         int r = cache->is_cancelled ? -ECANCELED : 0;
 
         want->n_missing = 0;
@@ -177,8 +175,11 @@ static int want_file(struct cached *cached, struct cache_want *want) {
         memset(want->pieces, 0, sizeof(want->pieces));
         chunks_of(cached, want->idx_file, want->offset, want->n_bytes, &begin, &end);
         cached->used_ns = clock_now_ns();
-        for (uint64_t chunk = begin; chunk < end; chunk++)
+        for (uint64_t chunk = begin; chunk < end; chunk++) {
                 cached->pins[chunk]++;
+                part_in(cached, want, chunk, &offset, &n_bytes);
+                room_unmark(cached, chunk, n_bytes);
+        }
         for (uint64_t chunk = begin; chunk < end && r == 0; chunk++)
                 r = want_chunk(cached, want, chunk);
         if (r < 0) {
@@ -228,54 +229,62 @@ bool cached_forget(struct cached *cached, struct cache_want *want) {
 
 /* ---- ahead ------------------------------------------------------------------------------------------------------- */
 
-/* A chunk, or, if that cannot be here in time, the piece. */
-static uint64_t fetch_ahead(struct cached *cached, const struct cache_want *want, uint64_t chunk, uint64_t due_ns) {
+/* A chunk; or, if that cannot be here in time, or could not stay for whoever needs another piece of it, this piece. */
+static bool fetch_ahead(struct cached *cached, const struct cache_want *want, uint64_t chunk, uint64_t due_ns) {
         struct cache *cache = cached->cache;
         uint32_t due_s = (uint32_t)((clock_now_ns() + due_ns) / 1000000000ull) + 1;
         struct chunk_place place;
         struct flight *flight;
         uint64_t offset;
         uint32_t n_bytes;
+        bool is_soon, is_small;
 
-        if (cached->due_s[chunk] < due_s)
-                cached->due_s[chunk] = due_s;
-        if (chunk_is_there(cached->states[chunk]))
-                return 0;
         part_in(cached, want, chunk, &offset, &n_bytes);
-        if (flight_find(cached, chunk, offset, n_bytes))
-                return 0;
+        room_mark(cached, chunk, n_bytes, due_s);
+        if (chunk_is_there(cached->states[chunk]) || flight_find(cached, chunk, offset, n_bytes))
+                return false;
         place = cached_place(cached, chunk);
-        if (due_ns < SOON_NS && n_bytes <= PIECE_MOST_BYTES && n_bytes <= place.n_bytes / 4 &&
-            cached->states[chunk] == CHUNK_ABSENT && cache->n_flying > 0)
-                flight = flight_begin(cached, chunk, offset, n_bytes, true);
+        is_soon = due_ns < SOON_NS && cache->n_flying > 0;
+        is_small = n_bytes <= PIECE_MOST_BYTES && n_bytes <= place.n_bytes / 4 && cached->states[chunk] == CHUNK_ABSENT;
+        if (is_small && (is_soon || room_is_full(cache, place.n_bytes)))
+                flight = flight_begin(cached, chunk, offset, n_bytes, is_soon);
         else
                 flight = begin_chunk(cached, chunk, false);
         if (flight)
                 flight->is_ahead = true;
-        return flight ? flight->piece.n_bytes : 0;
+        return flight != NULL;
 }
 
-uint64_t cached_ahead(struct cached *cached, const char *folder, const char *path, uint64_t offset, uint64_t n_bytes,
-                      uint64_t due_ns) {
+void cached_ahead(struct cached *cached, const char *folder, const char *path, uint64_t offset, uint64_t n_bytes,
+                  uint64_t due_ns) {
         struct cache_want want = { .offset = offset, .n_bytes = n_bytes };
         int64_t found = cached_find(cached, folder, path);
-        uint64_t chunk, end, n_begun = 0;
+        uint64_t chunk, end;
+        bool has_begun = false;
 
         if (found < 0)
-                return 0;
+                return;
         want.idx_file = (uint64_t)found;
         chunks_of(cached, want.idx_file, offset, n_bytes, &chunk, &end);
         pthread_mutex_lock(&cached->cache->lock);
         for (; chunk < end && !cached->cache->is_cancelled; chunk++)
-                n_begun += fetch_ahead(cached, &want, chunk, due_ns);
-        if (n_begun > 0)
+                has_begun |= fetch_ahead(cached, &want, chunk, due_ns);
+        if (has_begun)
                 flights_send(cached->cache);
         pthread_mutex_unlock(&cached->cache->lock);
-        return n_begun;
 }
 
 bool cached_has_use_ahead(const struct cached *cached) {
-        return atomic_load_explicit(&cached->cache->n_queued, memory_order_relaxed) < QUEUED_MAX;
+        struct cache *cache = cached->cache;
+        bool has_room;
+
+        if (atomic_load_explicit(&cache->n_queued, memory_order_relaxed) >= QUEUED_MAX)
+                return false;
+        pthread_mutex_lock(&cache->lock);
+        has_room = room_reserve(cache) == 0 || cache->n_ahead_bytes + CACHE_CHUNK_BYTES <= room_reserve(cache) ||
+                   cache->n_ahead_bytes == 0;
+        pthread_mutex_unlock(&cache->lock);
+        return has_room;
 }
 
 /* ---- whoever makes an index -------------------------------------------------------------------------------------- */
@@ -321,15 +330,24 @@ static bool goes_on(struct cached *cached, uint64_t idx_file, uint64_t offset, u
         return goes;
 }
 
+/* They are marked, so that they stay until what comes after them is read: not all of their bytes may be. */
 static void fetch_on(struct cached *cached, uint64_t idx_file, uint64_t offset) {
+        uint32_t due_s = (uint32_t)(clock_now_ns() / 1000000000ull);
         uint64_t chunk, end;
 
         chunks_of(cached, idx_file, offset, (uint64_t)NEED_AHEAD * CACHE_CHUNK_BYTES, &chunk, &end);
-        for (; chunk < end; chunk++)
-                if (!chunk_is_there(cached->states[chunk]) &&
-                    !flight_find(cached, chunk, cached_place(cached, chunk).offset,
-                                 cached_place(cached, chunk).n_bytes))
-                        begin_chunk(cached, chunk, true);
+        if (chunk > cached->first[idx_file]) {
+                room_unmark(cached, chunk - 1, UINT32_MAX);
+                room_pass(cached, chunk - 1);
+        }
+        for (; chunk < end; chunk++) {
+                struct chunk_place place = cached_place(cached, chunk);
+
+                if (chunk_is_there(cached->states[chunk]) || flight_find(cached, chunk, place.offset, place.n_bytes) ||
+                    !begin_chunk(cached, chunk, true))
+                        continue;
+                room_mark(cached, chunk, place.n_bytes, due_s);
+        }
 }
 
 /* At least so much of the file that reads of a few bytes, one after the other, are not a request each. */

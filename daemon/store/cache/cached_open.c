@@ -35,6 +35,7 @@ static void cached_free(struct cached *cached) {
         free(cached->first);
         free(cached->states);
         free(cached->pins);
+        free(cached->marked);
         free(cached->due_s);
         free(cached->digests);
         free(cached->key);
@@ -172,9 +173,10 @@ static int make_tables(struct cached *cached) {
         cached->n_chunks = cached->first[plan_n_files(cached->plan)];
         cached->states = calloc(cached->n_chunks + 1, sizeof(*cached->states));
         cached->pins = calloc(cached->n_chunks + 1, sizeof(*cached->pins));
+        cached->marked = calloc(cached->n_chunks + 1, sizeof(*cached->marked));
         cached->due_s = calloc(cached->n_chunks + 1, sizeof(*cached->due_s));
         cached->digests = calloc(cached->n_chunks + 1, sizeof(*cached->digests));
-        return cached->states && cached->pins && cached->due_s && cached->digests ? 0 : -ENOMEM;
+        return cached->states && cached->pins && cached->marked && cached->due_s && cached->digests ? 0 : -ENOMEM;
 }
 
 /* An origin that is one file is that file; all else is a folder. */
@@ -275,6 +277,7 @@ static int open_listed(struct cached **listed, const struct cached_terms *terms,
         pthread_mutex_lock(&cache->lock);
         cached->used_ns = clock_now_ns();
         cache->n_bytes += cached->n_bytes - n_before;
+        cache->n_origin_bytes += plan_n_bytes(cached->plan);
         LIST_INSERT_HEAD(&cache->origins, cached, entry);
         pthread_mutex_unlock(&cache->lock);
         *ret_cached = TAKE_PTR(*listed);
@@ -337,6 +340,8 @@ void cached_close(struct cached *cached) {
                 pthread_cond_wait(&cache->changed, &cache->lock);
         flights_drop(cached, FLIGHT_LANDED);
         LIST_REMOVE(cached, entry);
+        room_forget_marks(cached);
+        cache->n_origin_bytes -= plan_n_bytes(cached->plan);
         cache->has_no_closed = false;
         pthread_mutex_unlock(&cache->lock);
         cached_free(cached);

@@ -139,13 +139,24 @@ void flights_forget_pieces(struct cached *cached, uint64_t chunk) {
         }
 }
 
-bool flights_has(struct cached *cached, uint64_t chunk) {
+bool flights_overlap(struct cached *cached, uint64_t chunk, uint64_t offset, uint64_t n_bytes) {
         struct flight *flight;
 
         LIST_FOREACH(flight, &cached->cache->buckets[bucket_of(cached, chunk)], in_bucket)
-                if (flight->cached == cached && flight->chunk == chunk)
+                if (flight->cached == cached && flight->chunk == chunk && flight->piece.offset < offset + n_bytes &&
+                    offset < flight->piece.offset + flight->piece.n_bytes)
                         return true;
         return false;
+}
+
+void flight_remove(struct flight *flight) {
+        struct cached *cached = flight->cached;
+        struct fetch_piece piece = flight->piece;
+        uint64_t chunk = flight->chunk;
+
+        flight_end(flight);
+        if (cached->states[chunk] == CHUNK_ABSENT && !flights_overlap(cached, chunk, piece.offset, piece.n_bytes))
+                room_drop_piece(cached, chunk, piece.offset, piece.n_bytes);
 }
 
 void flights_drop(struct cached *cached, enum flight_phase phase) {
@@ -155,15 +166,12 @@ void flights_drop(struct cached *cached, enum flight_phase phase) {
                 struct flight *flight, *next;
 
                 for (flight = LIST_FIRST(&cache->buckets[i]); flight; flight = next) {
-                        uint64_t chunk = flight->chunk;
-
                         next = LIST_NEXT(flight, in_bucket);
                         if (flight->cached != cached || flight->phase != phase)
                                 continue;
                         if (phase == FLIGHT_QUEUED)
                                 flight_unqueue(flight);
-                        flight_end(flight);
-                        room_drop_remains(cached, chunk);
+                        flight_remove(flight);
                 }
         }
 }
@@ -200,6 +208,12 @@ static bool flight_has_memory(struct flight *flight) {
         return flight->piece.into != NULL;
 }
 
+/* Whoever was to need the chunk has had his piece of it, or has left, and it could not stay. */
+static bool is_vain(const struct flight *flight) {
+        return !flight->is_urgent && flight->is_chunk && STAILQ_EMPTY(&flight->waiters) &&
+               flight->cached->marked[flight->chunk] == 0 && room_reserve(flight->cached->cache) > 0;
+}
+
 void flight_submit(struct flight *flight) {
         flight->is_submitted = true;
         fetcher_submit(flight->cached->fetcher, &flight->job);
@@ -208,16 +222,22 @@ void flight_submit(struct flight *flight) {
 /* Returns false if it has to wait. What is doubtful is here: the keeper compares it, and sends it back if it is wrong.
  */
 static bool send_one(struct cache *cache, struct flight *flight) {
+        if (is_vain(flight)) {
+                flight_unqueue(flight);
+                flight_end(flight);
+                return true;
+        }
         if (!flight_has_memory(flight))
                 return false;
         flight_unqueue(flight);
         flight->phase = FLIGHT_FLYING;
         cache->n_flying++;
         cache->n_flying_bytes += flight->piece.n_bytes;
-        flight->job = (struct fetch_job){
-                .pieces = &flight->piece, .n_pieces = 1, .idx_mirror = flight->cached->texts[CACHED_MIRROR] ? 1 : 0,
-                                           .is_urgent = flight->is_urgent, .userdata = flight
-        };
+        flight->job = (struct fetch_job){ .pieces = &flight->piece,
+                                          .n_pieces = 1,
+                                          .idx_mirror = flight->cached->texts[CACHED_MIRROR] ? 1 : 0,
+                                          .is_urgent = flight->is_urgent,
+                                          .userdata = flight };
         flight->is_doubtful = flight->is_chunk && flight->cached->states[flight->chunk] == CHUNK_DOUBTFUL;
         if (flight->is_doubtful) {
                 TAILQ_INSERT_TAIL(&cache->landed, flight, entry);

@@ -103,10 +103,9 @@ static void settle(struct flight *flight, int result, const struct why *why, str
                 flight->n_charged = 0;
                 return;
         }
-        flight_end(flight);
+        flight_remove(flight);
         if (result == 0 && is_chunk)
                 flights_forget_pieces(cached, chunk);
-        room_drop_remains(cached, chunk);
 }
 
 /* One that was noted before this boot: it is there, or must be fetched. */
@@ -137,6 +136,7 @@ static void keeper_keep(struct flight *flight) {
         struct cache *cache = cached->cache;
         struct cache_wants done = STAILQ_HEAD_INITIALIZER(done);
         struct cache_want *want;
+        uint64_t chunk = flight->chunk;
         int result = flight->job.result;
         struct why why = flight->job.why;
 
@@ -151,6 +151,7 @@ static void keeper_keep(struct flight *flight) {
                 if (flight->job.result == 0)
                         keeper_take_place(flight, result);
                 settle(flight, result, &why, &done);
+                room_pass(cached, chunk);
                 flights_send(cache);
                 pthread_mutex_unlock(&cache->lock);
         }

@@ -45,28 +45,76 @@ void room_drop(struct cached *cached, uint64_t chunk) {
         cached->cache->n_bytes -= place.n_bytes;
         cached->cache->counts.n_evicted += place.n_bytes;
         cache_journal_add(&cached->journal, &record); /* before its bytes are gone */
+        flights_forget_pieces(cached, chunk);
         punch(cached, &place);
 }
 
-void room_drop_remains(struct cached *cached, uint64_t chunk) {
-        struct chunk_place place;
+void room_drop_piece(struct cached *cached, uint64_t chunk, uint64_t offset, uint32_t n_bytes) {
+        struct chunk_place place = cached_place(cached, chunk);
 
-        if (cached->states[chunk] != CHUNK_ABSENT || cached->pins[chunk] > 0 || flights_has(cached, chunk))
-                return;
-        place = cached_place(cached, chunk);
+        place.offset = offset;
+        place.n_bytes = n_bytes;
         punch(cached, &place);
 }
 
-/* A chunk of the origin that may go now. */
+/* ---- what is needed next ----------------------------------------------------------------------------------------- */
+
+#define RESERVE_SHARE 4u  /* a quarter: half a minute of a fast job, where a cache has some ten GiB */
+#define LATE_S        20u /* a mark that is so late is of a job that has left, or went elsewhere */
+
+static uint32_t room_now_s(void) {
+        return (uint32_t)(clock_now_ns() / 1000000000ull);
+}
+
+void room_mark(struct cached *cached, uint64_t chunk, uint32_t n_bytes, uint32_t due_s) {
+        cached->marked[chunk] += n_bytes;
+        cached->cache->n_ahead_bytes += n_bytes;
+        if (cached->due_s[chunk] < due_s)
+                cached->due_s[chunk] = due_s;
+}
+
+void room_unmark(struct cached *cached, uint64_t chunk, uint32_t n_bytes) {
+        if (n_bytes > cached->marked[chunk])
+                n_bytes = (uint32_t)cached->marked[chunk];
+        cached->marked[chunk] -= n_bytes;
+        cached->cache->n_ahead_bytes -= n_bytes;
+}
+
+static void forget_marks(struct cached *cached, uint64_t chunk) {
+        cached->cache->n_ahead_bytes -= cached->marked[chunk];
+        cached->marked[chunk] = 0;
+}
+
+void room_forget_marks(struct cached *cached) {
+        for (uint64_t chunk = 0; chunk < cached->n_chunks; chunk++)
+                forget_marks(cached, chunk);
+}
+
+bool room_is_full(const struct cache *cache, uint64_t n_bytes) {
+        return cache->n_bytes + n_bytes + room_reserve(cache) > cache->limit;
+}
+
+void room_pass(struct cached *cached, uint64_t chunk) {
+        if (cached->states[chunk] == CHUNK_PASSING && cached->pins[chunk] == 0 && cached->marked[chunk] == 0)
+                room_drop(cached, chunk);
+}
+
+uint64_t room_reserve(const struct cache *cache) {
+        return cache->n_origin_bytes > cache->limit ? cache->limit / RESERVE_SHARE : 0;
+}
+
+/* A chunk of the origin that may go now: of one that is idle, or that nobody has come for. */
 static bool find_victim(struct cached *cached, bool is_idle, uint64_t *ret_chunk) {
-        uint32_t now_s = (uint32_t)(clock_now_ns() / 1000000000ull);
+        uint32_t now_s = room_now_s();
 
         for (uint64_t i = 0; i < cached->n_chunks && i < LOOKS_AT_ONCE; i++) {
                 uint64_t chunk = cached->next_victim++ % cached->n_chunks;
                 uint8_t state = cached->states[chunk];
-                bool may_go = state == CHUNK_PASSING || (is_idle && state != CHUNK_ABSENT);
 
-                if (may_go && cached->pins[chunk] == 0 && cached->due_s[chunk] <= now_s) {
+                if (cached->marked[chunk] > 0 && cached->due_s[chunk] + LATE_S < now_s)
+                        forget_marks(cached, chunk);
+                if ((state == CHUNK_PASSING || (is_idle && state != CHUNK_ABSENT)) && cached->pins[chunk] == 0 &&
+                    cached->marked[chunk] == 0) {
                         *ret_chunk = chunk;
                         return true;
                 }
@@ -153,7 +201,7 @@ void room_clear(struct cache *cache, uint64_t n_bytes) {
                 uint64_t n_removed = 0;
 
                 pthread_mutex_lock(&cache->lock);
-                is_full = cache->n_bytes + n_bytes > cache->limit && !cache->has_no_closed;
+                is_full = room_is_full(cache, n_bytes) && !cache->has_no_closed;
                 pthread_mutex_unlock(&cache->lock);
                 if (!is_full || pthread_mutex_trylock(&cache->opening) != 0)
                         return; /* one is being opened: who comes next tries again */
@@ -188,7 +236,7 @@ static bool remove_one_chunk(struct cached *asker) {
 bool room_make(struct cached *cached, uint64_t n_bytes) {
         struct cache *cache = cached->cache;
 
-        while (cache->n_bytes + n_bytes > cache->limit)
+        while (room_is_full(cache, n_bytes))
                 if (!remove_one_chunk(cached))
                         return false;
         return true;
