@@ -298,7 +298,7 @@ static const struct {
         { "dataset \"a\" { path = \"/data\" endpoint = \"minio:9000\" }", { "endpoint", "https://HOST" } },
         { "dataset \"a\" { path = \"/data\" credentials = \"keys\" }", { "credentials", "absolute" } },
         { "dataset \"a\" { path = \"/data\" ca_file = \"ca.pem\" }", { "ca_file", "absolute" } },
-        { "dataset \"a\" { path = \"/data\" connections = 0 }", { "connections", "1 to 256" } },
+        { "dataset \"a\" { path = \"/data\" connections = 1025 }", { "connections", "0 to 1024" } },
         { "dataset \"a\" { path = \"/data\" unpack = \"maybe\" }", { "unpack", "auto yes no" } },
         { "dataset \"a\" { path = \"/data\" unpack_limit = \"lots\" }", { "unpack_limit", "KiB, MiB or GiB" } },
         { "dataset \"a\" { path = \"/data\" pack = true }", { "pack", "true", "yes no" } },

@@ -55,7 +55,7 @@ struct cached_terms {
         const char *kind; /* as in struct origin_options */
         const char *endpoint, *region, *addressing, *credentials, *ca_file;
         const char *mirror;     /* a URL below which the same files lie, asked first: a cache of the site. NULL: none */
-        uint32_t n_connections; /* 0: 256*/
+        uint32_t n_connections; /* 0: 256 */
         const atomic_bool *cancel;                          /* may be NULL */
         void (*progress)(void *userdata, uint64_t n_files); /* of the listing; may be NULL */
         void *userdata;
