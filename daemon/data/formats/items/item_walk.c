@@ -151,12 +151,40 @@ static int learn_array(struct item_walk *walk, uint32_t idx, const struct item_a
 
 /* ---- items ------------------------------------------------------------------------------------------------------- */
 
+/* Bytes of a value that are known without the item; 0: they are not. */
+static uint64_t item_walk_fixed(const struct item_walk *walk, const struct item_place *place) {
+        const struct item_column *column = place->idx_column != COLUMN_NONE ? &walk->set->columns[place->idx_column]
+                                                                            : NULL;
+        bool is_number = column && column->field.kind == FIELD_VALUE && column->field.n_dims == 0 &&
+                         column->prefix == PREFIX_NONE;
+
+        return place->n_bytes == 0 && is_number ? dlp_dtype_bytes(place->dtype) : place->n_bytes;
+}
+
+/* Where a read is a request, the sizes that an item begins with are not read if the table tells them: all values but
+ * one are fixed, and this one has what they leave of n_bytes. */
+static bool item_walk_deduce(const struct item_walk *walk, uint64_t n_bytes, uint64_t *ret_left) {
+        uint32_t n_unknown = 0;
+
+        if (!indexing_origin())
+                return false;
+        for (uint32_t i = 0; i < walk->n_places; i++) {
+                uint64_t n = item_walk_fixed(walk, &walk->places[i]);
+
+                if (n > n_bytes || (n == 0 && n_unknown++ > 0))
+                        return false;
+                n_bytes -= n;
+        }
+        *ret_left = n_bytes;
+        return true;
+}
+
 /* Where the columns of the current item lie. */
 static int item_walk_place_columns(struct item_walk *walk, struct index_row rows[]) {
         const struct item_set *set = walk->set;
-        uint64_t at = walk->begins[walk->idx_item], end = walk->begins[walk->idx_item + 1], n_sizes = 0;
-        const uint8_t *sizes;
-        int r;
+        uint64_t at = walk->begins[walk->idx_item], end = walk->begins[walk->idx_item + 1], n_sizes = 0, n_left = 0;
+        const uint8_t *sizes = NULL;
+        int r = 0;
 
         if (set->is_bare) {
                 rows[0] = (struct index_row){ .file = INDEX_NO_FILE, .offset = at, .length = end - at };
@@ -166,7 +194,8 @@ static int item_walk_place_columns(struct item_walk *walk, struct index_row rows
                 n_sizes += walk->places[i].n_bytes == 0 ? 4 : 0;
         if (n_sizes > end - at)
                 return item_walk_refuse(walk, "is shorter than the sizes of its columns");
-        r = item_walk_peek(walk, at, (size_t)n_sizes, &sizes);
+        if (!item_walk_deduce(walk, end - at - n_sizes, &n_left))
+                r = item_walk_peek(walk, at, (size_t)n_sizes, &sizes);
         if (r < 0)
                 return r;
         at += n_sizes;
@@ -174,9 +203,11 @@ static int item_walk_place_columns(struct item_walk *walk, struct index_row rows
                 rows[i] = (struct index_row){ .file = INDEX_NO_FILE, .offset = INDEX_ROW_ABSENT };
         for (uint32_t i = 0; i < walk->n_places; i++) {
                 const struct item_place *place = &walk->places[i];
-                uint64_t n = place->n_bytes;
+                uint64_t n = sizes ? place->n_bytes : item_walk_fixed(walk, place);
 
-                if (n == 0) {
+                if (n == 0 && !sizes) {
+                        n = n_left;
+                } else if (n == 0) {
                         n = le32(sizes);
                         sizes += 4;
                 }
