@@ -15,6 +15,7 @@
 
 #define FLIGHT_BUCKETS   4096u
 #define CACHE_DIR_MAX    3072u /* bytes of the path of cache_dir */
+#define LAST_NEEDS       64u
 #define CACHE_FOLDER_MAX 3200u /* bytes with NUL of the path of an origin's folder */
 
 enum chunk_state {
@@ -48,10 +49,11 @@ struct flight {
         bool is_urgent;
         bool is_submitted; /* the fetcher has its job */
         enum flight_phase phase;
-        uint64_t id;        /* of a piece: how wants know it again */
-        uint32_t n_users;   /* of a piece: wants that need it, and have not been released */
-        bool is_ahead;      /* of a piece: it was begun for who comes later */
-        uint64_t n_charged; /* of the budget */
+        uint64_t id;             /* of a piece: how wants know it again */
+        uint32_t n_users;        /* of a piece: wants that need it, and have not been released */
+        bool is_ahead;           /* of a piece: it was begun for who comes later */
+        uint64_t n_charged;      /* of the budget */
+        uint64_t n_chunks_until; /* n_chunks_over when a chunk will be here, if they come in turn */
         STAILQ_HEAD(, flight_waiter) waiters;
         TAILQ_ENTRY(flight) entry; /* of a queue of the cache */
         LIST_ENTRY(flight) in_bucket;
@@ -68,6 +70,11 @@ enum cached_text {
         CACHED_CA_FILE,
         CACHED_MIRROR,
         N_CACHED_TEXTS
+};
+
+/* Where a reader of this file that goes on would go on. */
+struct cached_need {
+        uint64_t idx_file, end;
 };
 
 struct cached {
@@ -95,8 +102,9 @@ struct cached {
         uint64_t used_ns;             /* when it was wanted last; cache->lock */
         uint64_t next_victim;         /* the chunk that is looked at next for room; cache->lock */
         struct {
-                uint64_t idx_file, end;
-        } last_need; /* cached_need(): where a reader that goes on would go on; cache->lock */
+                uint64_t seen_ns, first_byte_ns, bytes_per_s;
+        } speed;                                   /* as the fetcher said then; cache->lock */
+        struct cached_need last_needs[LAST_NEEDS]; /* cached_read(), by file; cache->lock */
 };
 
 struct cache {
@@ -122,10 +130,11 @@ struct cache {
         uint64_t n_ahead_bytes;        /* that are marked, of all chunks */
         uint64_t n_flying_bytes;
         uint32_t n_flying;
-        uint64_t last_id;        /* of a flight */
-        struct cached *kept_of;  /* whose flight the keeper has; NULL: none */
-        uint64_t n_origin_bytes; /* of all files of the origins that are open */
-        uint64_t n_bytes;        /* of all origins, also those that are not open */
+        uint64_t n_chunks_begun, n_chunks_over; /* bytes of chunks that were queued, and that have come or failed */
+        uint64_t last_id;                       /* of a flight */
+        struct cached *kept_of;                 /* whose flight the keeper has; NULL: none */
+        uint64_t n_origin_bytes;                /* of all files of the origins that are open */
+        uint64_t n_bytes;                       /* of all origins, also those that are not open */
         struct cache_counts counts;
 };
 

@@ -17,9 +17,14 @@
 #define PIECE_MOST_BYTES  (CACHE_CHUNK_BYTES / 4) /* more is not worth a request of its own */
 #define PIECE_LEAST_BYTES (64u << 10)             /* of an index: what follows is looked at next, as often as not */
 #define QUEUED_MAX        1024u                   /* flights that wait for memory and connections */
-#define NEED_AHEAD        4u                      /* chunks that are fetched ahead of who reads a file to its end */
+#define NEED_AHEAD_BYTES  (4 * CACHE_CHUNK_BYTES) /* fetched ahead of who reads a file to its end, */
+#define NEED_CHUNKS       64u                     /* and at most so many chunks */
+#define ALIKE_FILES       32u                     /* of those that follow, the same place is fetched ahead */
 #define LOOKS             4u                      /* files of which one must be there, if the origin answers */
-#define SOON_NS           3000000000ull           /* what is due before that cannot wait for the chunks before it */
+#define SOON_NS           3000000000ull           /* what is due before that is urgent */
+#define SPEED_GUESS       (1000u << 20) /* bytes a second, until so many came: what is wanted waits for nobody */
+#define SPEED_BYTES       (256u << 20)
+#define SPEED_NS          100000000ull /* looked at so often */
 
 struct chunk_place cached_place(const struct cached *cached, uint64_t chunk) {
         uint64_t low = 0, high = plan_n_files(cached->plan), offset, n_left;
@@ -89,27 +94,29 @@ static struct flight *begin_chunk(struct cached *cached, uint64_t chunk, bool is
         return flight_begin(cached, chunk, place.offset, place.n_bytes, is_urgent);
 }
 
+/* Is so much of it worth a request of its own? */
+static bool is_small(const struct cached *cached, uint64_t chunk, uint32_t n_bytes) {
+        return n_bytes <= PIECE_MOST_BYTES && n_bytes <= cached_place(cached, chunk).n_bytes / 4 &&
+               cached->states[chunk] == CHUNK_ABSENT;
+}
+
 /* What brings this part of an absent chunk the soonest: what is on its way; or, of a chunk that has not been begun, a
  * piece of its own, if that is small. */
 static struct flight *flight_for(struct cached *cached, const struct cache_want *want, uint64_t chunk) {
-        struct chunk_place place = cached_place(cached, chunk);
         struct flight *flight;
         uint64_t offset;
         uint32_t n_bytes;
-        bool is_small;
 
         part_in(cached, want, chunk, &offset, &n_bytes);
-        is_small = n_bytes <= PIECE_MOST_BYTES && n_bytes <= place.n_bytes / 4 && cached->states[chunk] == CHUNK_ABSENT;
         flight = flight_find(cached, chunk, offset, n_bytes);
-        if (flight && flight->phase == FLIGHT_QUEUED && flight->is_chunk && is_small && !flight->is_urgent)
-                flight = NULL; /* it stays in the queue */
-        if (flight) {
+        if (flight && !(flight->phase == FLIGHT_QUEUED && flight->is_chunk && !flight->is_urgent &&
+                        is_small(cached, chunk, n_bytes))) {
                 flight_hurry(flight);
                 return flight;
         }
-        if (!is_small)
+        if (!is_small(cached, chunk, n_bytes))
                 return begin_chunk(cached, chunk, true);
-        return flight_begin(cached, chunk, offset, n_bytes, true);
+        return flight_begin(cached, chunk, offset, n_bytes, true); /* a chunk stays in the queue */
 }
 
 static int want_chunk(struct cached *cached, struct cache_want *want, uint64_t chunk) {
@@ -229,30 +236,55 @@ bool cached_forget(struct cached *cached, struct cache_want *want) {
 
 /* ---- ahead ------------------------------------------------------------------------------------------------------- */
 
-/* A chunk; or, if that cannot be here in time, or could not stay for whoever needs another piece of it, this piece. */
+/* As the fetcher knows it, once it has seen enough. */
+static uint64_t bytes_per_s(struct cached *cached, uint64_t now_ns) {
+        struct fetcher_counts counts;
+
+        if (now_ns - cached->speed.seen_ns > SPEED_NS) {
+                fetcher_counts(cached->fetcher, &counts);
+                cached->speed.seen_ns = now_ns;
+                cached->speed.first_byte_ns = counts.latency.first_byte_median_ns;
+                cached->speed.bytes_per_s = counts.n_bytes > SPEED_BYTES ? counts.latency.bytes_per_s : 0;
+        }
+        return cached->speed.bytes_per_s > 0 ? cached->speed.bytes_per_s : SPEED_GUESS;
+}
+
+/* In how long a chunk that is queued will be here: after all chunks that were asked for before. */
+static uint64_t chunk_takes_ns(struct cached *cached, const struct flight *flight, uint64_t now_ns) {
+        uint64_t n_bytes = flight->n_chunks_until - cached->cache->n_chunks_over;
+
+        return n_bytes * 1000 / bytes_per_s(cached, now_ns) * 1000000 + 2 * cached->speed.first_byte_ns;
+}
+
+/* The chunk, after those that are needed before it; and if that cannot be here in time, the piece; this one alone if
+ * the chunk could not stay for whoever needs another piece of it. */
 static bool fetch_ahead(struct cached *cached, const struct cache_want *want, uint64_t chunk, uint64_t due_ns) {
         struct cache *cache = cached->cache;
-        uint32_t due_s = (uint32_t)((clock_now_ns() + due_ns) / 1000000000ull) + 1;
-        struct chunk_place place;
-        struct flight *flight;
-        uint64_t offset;
-        uint32_t n_bytes;
-        bool is_soon, is_small;
+        uint64_t now_ns = clock_now_ns(), offset;
+        uint32_t due_s = (uint32_t)((now_ns + due_ns) / 1000000000ull) + 1, n_bytes;
+        struct flight *flight, *piece = NULL;
+        bool has_begun = false, is_piece, is_full;
 
         part_in(cached, want, chunk, &offset, &n_bytes);
         room_mark(cached, chunk, n_bytes, due_s);
-        if (chunk_is_there(cached->states[chunk]) || flight_find(cached, chunk, offset, n_bytes))
+        if (chunk_is_there(cached->states[chunk]))
                 return false;
-        place = cached_place(cached, chunk);
-        is_soon = due_ns < SOON_NS && cache->n_flying > 0;
-        is_small = n_bytes <= PIECE_MOST_BYTES && n_bytes <= place.n_bytes / 4 && cached->states[chunk] == CHUNK_ABSENT;
-        if (is_small && (is_soon || room_is_full(cache, place.n_bytes)))
-                flight = flight_begin(cached, chunk, offset, n_bytes, is_soon);
-        else
+        flight = flight_find(cached, chunk, offset, n_bytes);
+        if (flight && (!flight->is_chunk || flight->phase != FLIGHT_QUEUED))
+                return false;
+        is_piece = is_small(cached, chunk, n_bytes);
+        is_full = is_piece && room_is_full(cache, cached_place(cached, chunk).n_bytes);
+        if (!flight && !is_full) {
                 flight = begin_chunk(cached, chunk, false);
+                has_begun = flight != NULL;
+        }
         if (flight)
                 flight->is_ahead = true;
-        return flight != NULL;
+        if (flight ? is_piece && cache->n_flying > 0 && due_ns < chunk_takes_ns(cached, flight, now_ns) : is_full)
+                piece = flight_begin(cached, chunk, offset, n_bytes, due_ns < SOON_NS);
+        if (piece)
+                piece->is_ahead = true;
+        return has_begun || piece;
 }
 
 void cached_ahead(struct cached *cached, const char *folder, const char *path, uint64_t offset, uint64_t n_bytes,
@@ -320,29 +352,35 @@ static void on_need(struct cache_want *want) {
         pthread_mutex_unlock(&need->cache->lock);
 }
 
-/* Who goes on where the last read ended reads the file to its end. */
+/* Who goes on where the last read ended reads the file to its end. Several files are read side by side. */
 static bool goes_on(struct cached *cached, uint64_t idx_file, uint64_t offset, uint64_t n_bytes) {
-        bool goes = cached->last_need.idx_file == idx_file && offset > 0 && offset >= cached->last_need.end / 2 &&
-                    offset <= cached->last_need.end + PIECE_LEAST_BYTES;
+        struct cached_need *last = &cached->last_needs[idx_file % LAST_NEEDS];
+        bool goes = last->idx_file == idx_file && offset > 0 && offset >= last->end / 2 &&
+                    offset <= last->end + PIECE_LEAST_BYTES;
 
-        cached->last_need.idx_file = idx_file;
-        cached->last_need.end = offset + n_bytes;
+        last->idx_file = idx_file;
+        last->end = offset + n_bytes;
         return goes;
 }
 
-/* They are marked, so that they stay until what comes after them is read: not all of their bytes may be. */
+/* The chunks from there on, also of the files that follow if there is room: who reads one to its end reads the next.
+ * They are marked, so that they stay until what comes after them is read: not all of their bytes may be. */
 static void fetch_on(struct cached *cached, uint64_t idx_file, uint64_t offset) {
         uint32_t due_s = (uint32_t)(clock_now_ns() / 1000000000ull);
-        uint64_t chunk, end;
+        uint64_t chunk, end, n_bytes = 0;
 
-        chunks_of(cached, idx_file, offset, (uint64_t)NEED_AHEAD * CACHE_CHUNK_BYTES, &chunk, &end);
+        chunks_of(cached, idx_file, offset, 1, &chunk, &end);
+        if (chunk == end)
+                return;
         if (chunk > cached->first[idx_file]) {
                 room_unmark(cached, chunk - 1, UINT32_MAX);
                 room_pass(cached, chunk - 1);
         }
-        for (; chunk < end; chunk++) {
+        end = room_reserve(cached->cache) > 0 ? cached->first[idx_file + 1] : cached->n_chunks;
+        for (uint32_t i = 0; i < NEED_CHUNKS && chunk < end && n_bytes < NEED_AHEAD_BYTES; i++, chunk++) {
                 struct chunk_place place = cached_place(cached, chunk);
 
+                n_bytes += place.n_bytes;
                 if (chunk_is_there(cached->states[chunk]) || flight_find(cached, chunk, place.offset, place.n_bytes) ||
                     !begin_chunk(cached, chunk, true))
                         continue;
@@ -360,6 +398,34 @@ static void widen(const struct cached *cached, struct cache_want *want) {
                 want->offset = n_file > PIECE_LEAST_BYTES ? n_file - PIECE_LEAST_BYTES : 0;
         if (want->offset < n_file && want->n_bytes > n_file - want->offset)
                 want->n_bytes = n_file - want->offset;
+}
+
+/* Whoever reads the head of a file, or its footer, reads those of the files that follow. */
+static void fetch_alike(struct cached *cached, const struct cache_want *want) {
+        uint64_t n_file = plan_file(cached->plan, want->idx_file)->n_bytes, n_files = plan_n_files(cached->plan);
+        bool is_end = want->offset + want->n_bytes == n_file;
+
+        if (want->offset > 0 && !is_end)
+                return;
+        for (uint64_t i = want->idx_file + 1; i < n_files && i <= want->idx_file + ALIKE_FILES; i++) {
+                struct cache_want like = { .idx_file = i, .n_bytes = PIECE_LEAST_BYTES };
+                struct flight *flight;
+                uint64_t chunk, end, offset;
+                uint32_t n_bytes;
+
+                n_file = plan_file(cached->plan, i)->n_bytes;
+                if (want->offset > 0 && n_file > PIECE_LEAST_BYTES)
+                        like.offset = n_file - PIECE_LEAST_BYTES;
+                chunks_of(cached, i, like.offset, like.n_bytes, &chunk, &end);
+                for (; chunk < end; chunk++) {
+                        part_in(cached, &like, chunk, &offset, &n_bytes);
+                        if (cached->states[chunk] != CHUNK_ABSENT || flight_find(cached, chunk, offset, n_bytes))
+                                continue;
+                        flight = flight_begin(cached, chunk, offset, n_bytes, true);
+                        if (flight)
+                                flight->is_ahead = true;
+                }
+        }
 }
 
 static int wait_for(struct cached *cached, struct need *need, const atomic_bool *cancel, struct why *why) {
@@ -391,17 +457,23 @@ int cached_read(struct cached *cached, int fd, void *into, size_t n_bytes, uint6
                                        .userdata = &need },
                              .cache = cached->cache };
         int64_t found = file_of(cached, fd);
+        bool is_on;
         int r;
 
         if (found < 0 || n_bytes == 0)
                 return disk_read_at(fd, into, n_bytes, offset);
         need.want.idx_file = (uint64_t)found;
         pthread_mutex_lock(&cached->cache->lock);
-        if (goes_on(cached, (uint64_t)found, offset, n_bytes))
+        is_on = goes_on(cached, (uint64_t)found, offset, n_bytes);
+        if (is_on)
                 fetch_on(cached, (uint64_t)found, offset);
         else
                 widen(cached, &need.want);
         r = want_file(cached, &need.want);
+        if (r == 0 && !is_on) {
+                fetch_alike(cached, &need.want);
+                flights_send(cached->cache);
+        }
         pthread_mutex_unlock(&cached->cache->lock);
         if (r == 0)
                 r = wait_for(cached, &need, cancel, why);

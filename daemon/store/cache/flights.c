@@ -24,7 +24,7 @@ struct flight *flight_find(struct cached *cached, uint64_t chunk, uint64_t offse
 
         LIST_FOREACH(flight, &cached->cache->buckets[bucket_of(cached, chunk)], in_bucket)
                 if (flight->cached == cached && flight->chunk == chunk && covers(flight, offset, n_bytes) &&
-                    (!best || flight->phase > best->phase))
+                    (!best || flight->phase > best->phase || (flight->phase == best->phase && best->is_chunk)))
                         best = flight;
         return best;
 }
@@ -55,6 +55,8 @@ struct flight *flight_begin(struct cached *cached, uint64_t chunk, uint64_t offs
         LIST_INSERT_HEAD(&cache->buckets[bucket_of(cached, chunk)], flight, in_bucket);
         TAILQ_INSERT_TAIL(is_urgent ? &cache->urgent : &cache->queued, flight, entry);
         cache->n_queued++;
+        if (flight->is_chunk)
+                flight->n_chunks_until = cache->n_chunks_begun += n_bytes;
         return flight;
 }
 
@@ -123,6 +125,8 @@ void flight_answer(struct flight *flight, int result, const struct why *why, str
 
 void flight_end(struct flight *flight) {
         LIST_REMOVE(flight, in_bucket);
+        if (flight->is_chunk)
+                flight->cached->cache->n_chunks_over += flight->piece.n_bytes;
         if (flight->n_charged > 0 && flight->cached->cache->options.budget)
                 budget_release(flight->cached->cache->options.budget, flight->n_charged);
         free(flight->piece.into);
