@@ -86,6 +86,7 @@ struct feed {
         struct order_table *order;  /* of `epoch`; NULL after the stream has ended */
         uint64_t order_epoch;
         struct order_table *next_order; /* of the epoch after it, made in the background */
+        struct foresight *foresight;    /* of the whole epoch (pipeline/planner/foresight.h); NULL: it is of no use */
         struct feed_ahead ahead;        /* what of its samples is fetched before they are planned */
         uint32_t n_tasks;               /* under way */
         struct budget large_budget;     /* reserved for buffers of large files; its limit is what was reserved */

@@ -19,7 +19,7 @@ struct ahead_place {
         struct dlp_plan_batch batch;
 };
 
-static uint64_t batch_ns(const struct planner *planner, const struct feed *feed) {
+uint64_t lookahead_batch_ns(const struct planner *planner, const struct feed *feed) {
         return feed->ring->consume_ns > planner->making_ns ? feed->ring->consume_ns : planner->making_ns;
 }
 
@@ -61,15 +61,18 @@ static bool lookahead_place(struct feed *feed, struct ahead_place *ret_place) {
 
 /* ---- a sample ---------------------------------------------------------------------------------------------------- */
 
+const char *lookahead_path(const struct source_read *read, char ret_path[SOURCE_NAME_SIZE]) {
+        if (read->first.shard)
+                return read->first.shard;
+        extent_path(&read->first, ret_path);
+        return ret_path;
+}
+
 static void lookahead_ask(const struct remote *remote, const struct source_read *read, uint64_t due_ns) {
         char path[SOURCE_NAME_SIZE];
 
-        if (read->first.flags & EXTENT_NOT_REGULAR)
-                return;
-        if (!read->first.shard)
-                extent_path(&read->first, path);
-        cached_ahead(remote->cached, remote->folder, read->first.shard ? read->first.shard : path, read->begin,
-                     read->end - read->begin, due_ns);
+        cached_ahead(remote->cached, remote->folder, lookahead_path(read, path), read->begin, read->end - read->begin,
+                     due_ns);
 }
 
 static void ask_for_pieces(const struct remote *remote, const struct source *source, uint64_t sample, uint32_t field,
@@ -85,32 +88,38 @@ static void ask_for_pieces(const struct remote *remote, const struct source *sou
         }
 }
 
-/* The reads are those that the planner will need: what lies side by side is one. */
-static void ask_for_sample(struct feed *feed, uint64_t sample, uint64_t due_ns) {
+uint32_t lookahead_reads(const struct feed *feed, uint64_t sample, struct source_read reads[DLP_TENSORS_MAX]) {
         const struct source *source = dataset_source(feed->dataset->dataset);
         const struct source *part = dataset_source(dataset_with(feed->dataset->dataset, sample));
+        const struct program *program = programs_with(feed->programs, sample);
+        struct extent extent;
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < program_n_fields(program); i++) {
+                const struct codec *codec = program_codec(program, program_serving(program, i));
+
+                if (!codec_is_stored(codec) || codec_is_gathered(codec))
+                        continue;
+                source_locate(source, sample, codec_field(codec), &extent);
+                if (!(extent.flags & (EXTENT_ABSENT | EXTENT_NOT_REGULAR)))
+                        source_add_to_reads(part, &extent, reads, &n);
+        }
+        return n;
+}
+
+static void ask_for_sample(struct feed *feed, uint64_t sample, uint64_t due_ns) {
         const struct program *program = programs_with(feed->programs, sample);
         struct source_read reads[DLP_TENSORS_MAX];
         uint64_t of_part = sample;
         const struct remote *remote = catalog_dataset_with(feed->dataset, &of_part)->remote;
-        uint32_t n = 0;
+        uint32_t n = remote ? lookahead_reads(feed, sample, reads) : 0;
 
-        for (uint32_t i = 0; remote && i < program_n_fields(program); i++) {
-                const struct codec *codec = program_codec(program, program_serving(program, i));
-                struct extent extent;
-
-                if (!codec_is_stored(codec))
-                        continue;
-                if (codec_is_gathered(codec)) {
-                        ask_for_pieces(remote, source, sample, codec_field(codec), due_ns);
-                        continue;
-                }
-                source_locate(source, sample, codec_field(codec), &extent);
-                if (!(extent.flags & EXTENT_ABSENT))
-                        source_add_to_reads(part, &extent, reads, &n);
-        }
         for (uint32_t i = 0; i < n; i++)
                 lookahead_ask(remote, &reads[i], due_ns);
+        for (uint32_t i = 0; remote && i < program_n_fields(program); i++)
+                if (codec_is_stored(program_codec(program, i)) && codec_is_gathered(program_codec(program, i)))
+                        ask_for_pieces(remote, dataset_source(feed->dataset->dataset), sample,
+                                       codec_field(program_codec(program, i)), due_ns);
 }
 
 /* ---- a feed ------------------------------------------------------------------------------------------------------ */
@@ -119,7 +128,7 @@ static bool is_far_enough(const struct planner *planner, const struct feed *feed
         uint64_t n_batches = batches_ahead(feed);
 
         return n_batches * feed->batch_samples >= SAMPLES_MAX ||
-               n_batches > feed->ring->n_slots + HORIZON_NS / batch_ns(planner, feed);
+               n_batches > feed->ring->n_slots + HORIZON_NS / lookahead_batch_ns(planner, feed);
 }
 
 /* Is there a part of it of which not enough is on its way? */
@@ -144,7 +153,7 @@ static bool look_on(struct planner *planner, struct feed *feed) {
                         feed->ahead = (struct feed_ahead){ .epoch = feed->ahead.epoch, .step = feed->ahead.step + 1 };
                         continue;
                 }
-                due_ns = batches_ahead(feed) * batch_ns(planner, feed);
+                due_ns = batches_ahead(feed) * lookahead_batch_ns(planner, feed);
                 if (order_table_at(place.order,
                                    dlp_epoch_plan_position(&place.plan, place.batch.first + feed->ahead.idx_sample),
                                    &index) != 0)

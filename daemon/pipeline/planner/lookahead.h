@@ -10,3 +10,13 @@
 
 /* Looks a little further ahead for each feed. Planner only; quick. Returns whether there is more to look at now. */
 bool lookahead_go_on(struct planner *planner);
+
+/* The reads that the planner will need for a sample, of fields that are one piece each: what lies side by side is one.
+ * Returns how many. */
+uint32_t lookahead_reads(const struct feed *feed, uint64_t sample, struct source_read reads[DLP_TENSORS_MAX]);
+
+/* The path of its file below the dataset's folder: `ret_path`, or a text of the source. */
+const char *lookahead_path(const struct source_read *read, char ret_path[SOURCE_NAME_SIZE]);
+
+/* How long the rank takes for a batch, or making one takes, whichever is longer. */
+uint64_t lookahead_batch_ns(const struct planner *planner, const struct feed *feed);

@@ -12,6 +12,7 @@
 #include "daemon/pipeline/failure/park.h"
 #include "daemon/pipeline/feed_make.h"
 #include "daemon/pipeline/memory/page_cache.h"
+#include "daemon/pipeline/planner/foresight.h"
 #include "daemon/pipeline/planner/lookahead.h"
 #include "daemon/pipeline/planner/schedule.h"
 #include "daemon/pipeline/planner/waits.h"
@@ -30,6 +31,7 @@ static void feed_destroy(struct planner *planner, struct feed *feed) {
         /* Other feeds of this dataset open the files again, which takes a few microseconds and needs no reference
          * count. This must come before the dataset is freed: another one could be allocated at its address. */
         planner_forget_files(planner, feed);
+        foresight_free(planner, feed->foresight);
         feed_free(feed);
         planner->options.freed(planner->options.userdata);
 }
@@ -254,7 +256,7 @@ static void *planner_main(void *userdata) {
                 planner_go_on_waiting(planner);
                 replay_look(&planner->feeds, &planner->n_replays);
                 schedule_plan(planner);
-                if (lookahead_go_on(planner) || planner_arm(planner))
+                if (lookahead_go_on(planner) | foresight_go_on(planner) || planner_arm(planner))
                         continue;
 
                 if (trace_is_on())

@@ -97,10 +97,12 @@ struct cached {
         uint64_t *marked;  /* bytes that were looked ahead for, and that no want has asked for yet; cache->lock */
         uint32_t *due_s;   /* when the last of them is due, in seconds of the clock; cache->lock */
         uint64_t *digests; /* of doubtful ones; NULL: there are none */
-        struct cache_journal journal; /* the keeper's, once it is open */
-        uint64_t n_bytes;             /* there; cache->lock */
-        uint64_t used_ns;             /* when it was wanted last; cache->lock */
-        uint64_t next_victim;         /* the chunk that is looked at next for room; cache->lock */
+        struct cache_journal journal;  /* the keeper's, once it is open */
+        uint64_t n_bytes;              /* there; cache->lock */
+        uint64_t used_ns;              /* when it was wanted last; cache->lock */
+        LIST_HEAD(, cached_uses) uses; /* cache->lock */
+        uint64_t choice;               /* of chunks, at random; cache->lock */
+        uint64_t next_victim;          /* the chunk that is looked at next for room; cache->lock */
         struct {
                 uint64_t seen_ns, first_byte_ns, bytes_per_s;
         } speed;                                   /* as the fetcher said then; cache->lock */
@@ -135,6 +137,7 @@ struct cache {
         struct cached *kept_of;                 /* whose flight the keeper has; NULL: none */
         uint64_t n_origin_bytes;                /* of all files of the origins that are open */
         uint64_t n_bytes;                       /* of all origins, also those that are not open */
+        uint64_t n_passing_bytes;               /* of them, what is to go once it was read */
         struct cache_counts counts;
 };
 
@@ -176,6 +179,10 @@ struct chunk_place {
 };
 
 struct chunk_place cached_place(const struct cached *cached, uint64_t chunk);
+
+/* The chunks [*ret_begin, *ret_end) that have bytes of this part. */
+void cached_chunks_of(const struct cached *cached, uint64_t idx_file, uint64_t offset, uint64_t n_bytes,
+                      uint64_t *ret_begin, uint64_t *ret_end);
 
 /* The file below `folder`, or -1. */
 int64_t cached_find(const struct cached *cached, const char *folder, const char *path);
@@ -253,8 +260,8 @@ uint64_t room_reserve(const struct cache *cache);
 /* Can n_bytes more stay, without anything being removed? */
 bool room_is_full(const struct cache *cache, uint64_t n_bytes);
 
-/* Makes room for n_bytes of this origin. False: there is none, what is here stays. */
-bool room_make(struct cached *cached, uint64_t n_bytes);
+/* Makes room for a chunk of n_bytes of this origin. False: there is none, what is here stays. */
+bool room_make(struct cached *cached, uint64_t newcomer, uint64_t n_bytes);
 
 /* Removes folders of origins that are not open, the oldest first, until there is room for n_bytes. Without the lock: it
  * takes as long as removing does. The keeper's. */

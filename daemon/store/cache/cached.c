@@ -59,8 +59,7 @@ int64_t cached_find(const struct cached *cached, const char *folder, const char 
         return plan_find(cached->plan, whole);
 }
 
-/* The chunks [*ret_begin, *ret_end) that have bytes of this part. */
-static void chunks_of(const struct cached *cached, uint64_t idx_file, uint64_t offset, uint64_t n_bytes,
+void cached_chunks_of(const struct cached *cached, uint64_t idx_file, uint64_t offset, uint64_t n_bytes,
                       uint64_t *ret_begin, uint64_t *ret_end) {
         uint64_t n_file = plan_file(cached->plan, idx_file)->n_bytes, end = offset + n_bytes;
 
@@ -148,7 +147,7 @@ static void drop_pieces(struct cached *cached, const struct cache_want *want, ui
 static void unpin(struct cached *cached, const struct cache_want *want) {
         uint64_t chunk, end;
 
-        chunks_of(cached, want->idx_file, want->offset, want->n_bytes, &chunk, &end);
+        cached_chunks_of(cached, want->idx_file, want->offset, want->n_bytes, &chunk, &end);
         for (; chunk < end; chunk++) {
                 cached->pins[chunk]--;
                 if (cached->states[chunk] == CHUNK_ABSENT && !want->keeps_pieces)
@@ -162,7 +161,7 @@ static void leave_flights(struct cached *cached, struct cache_want *want) {
         struct flight *flight;
         uint32_t n_bytes;
 
-        chunks_of(cached, want->idx_file, want->offset, want->n_bytes, &chunk, &end);
+        cached_chunks_of(cached, want->idx_file, want->offset, want->n_bytes, &chunk, &end);
         for (; chunk < end && want->n_missing > 0; chunk++) {
                 part_in(cached, want, chunk, &offset, &n_bytes);
                 flight = flight_find(cached, chunk, offset, n_bytes);
@@ -180,7 +179,7 @@ static int want_file(struct cached *cached, struct cache_want *want) {
         want->n_missing = 0;
         want->result = 0;
         memset(want->pieces, 0, sizeof(want->pieces));
-        chunks_of(cached, want->idx_file, want->offset, want->n_bytes, &begin, &end);
+        cached_chunks_of(cached, want->idx_file, want->offset, want->n_bytes, &begin, &end);
         cached->used_ns = clock_now_ns();
         for (uint64_t chunk = begin; chunk < end; chunk++) {
                 cached->pins[chunk]++;
@@ -297,7 +296,7 @@ void cached_ahead(struct cached *cached, const char *folder, const char *path, u
         if (found < 0)
                 return;
         want.idx_file = (uint64_t)found;
-        chunks_of(cached, want.idx_file, offset, n_bytes, &chunk, &end);
+        cached_chunks_of(cached, want.idx_file, offset, n_bytes, &chunk, &end);
         pthread_mutex_lock(&cached->cache->lock);
         for (; chunk < end && !cached->cache->is_cancelled; chunk++)
                 has_begun |= fetch_ahead(cached, &want, chunk, due_ns);
@@ -369,7 +368,7 @@ static void fetch_on(struct cached *cached, uint64_t idx_file, uint64_t offset) 
         uint32_t due_s = (uint32_t)(clock_now_ns() / 1000000000ull);
         uint64_t chunk, end, n_bytes = 0;
 
-        chunks_of(cached, idx_file, offset, 1, &chunk, &end);
+        cached_chunks_of(cached, idx_file, offset, 1, &chunk, &end);
         if (chunk == end)
                 return;
         if (chunk > cached->first[idx_file]) {
@@ -416,7 +415,7 @@ static void fetch_alike(struct cached *cached, const struct cache_want *want) {
                 n_file = plan_file(cached->plan, i)->n_bytes;
                 if (want->offset > 0 && n_file > PIECE_LEAST_BYTES)
                         like.offset = n_file - PIECE_LEAST_BYTES;
-                chunks_of(cached, i, like.offset, like.n_bytes, &chunk, &end);
+                cached_chunks_of(cached, i, like.offset, like.n_bytes, &chunk, &end);
                 for (; chunk < end; chunk++) {
                         part_in(cached, &like, chunk, &offset, &n_bytes);
                         if (cached->states[chunk] != CHUNK_ABSENT || flight_find(cached, chunk, offset, n_bytes))

@@ -62,7 +62,7 @@ static void keeper_make_place(struct flight *flight) {
         pthread_mutex_lock(&cached->cache->lock);
         cached->pins[flight->chunk]++;
         if (flight->is_chunk) {
-                flight->is_passing = !room_make(cached, flight->piece.n_bytes);
+                flight->is_passing = !room_make(cached, flight->chunk, flight->piece.n_bytes);
                 cached->n_bytes += flight->piece.n_bytes;
                 cached->cache->n_bytes += flight->piece.n_bytes;
         }
@@ -78,6 +78,7 @@ static void keeper_take_place(struct flight *flight, int result) {
                 return;
         if (result == 0) {
                 cached->states[flight->chunk] = flight->is_passing ? CHUNK_PASSING : CHUNK_THERE;
+                cached->cache->n_passing_bytes += flight->is_passing ? flight->piece.n_bytes : 0;
         } else { /* it was not noted */
                 cached->n_bytes -= flight->piece.n_bytes;
                 cached->cache->n_bytes -= flight->piece.n_bytes;

@@ -12,6 +12,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/store/cache/cache_private.h"
+#include "daemon/store/cache/uses_private.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 
@@ -40,6 +41,7 @@ void room_drop(struct cached *cached, uint64_t chunk) {
         struct chunk_place place = cached_place(cached, chunk);
         struct journal_record record = { .chunk = chunk, .n_bytes = place.n_bytes, .kind = JOURNAL_GONE };
 
+        cached->cache->n_passing_bytes -= cached->states[chunk] == CHUNK_PASSING ? place.n_bytes : 0;
         cached->states[chunk] = CHUNK_ABSENT;
         cached->n_bytes -= place.n_bytes;
         cached->cache->n_bytes -= place.n_bytes;
@@ -59,7 +61,7 @@ void room_drop_piece(struct cached *cached, uint64_t chunk, uint64_t offset, uin
 
 /* ---- what is needed next ----------------------------------------------------------------------------------------- */
 
-#define RESERVE_SHARE 4u  /* a quarter: half a minute of a fast job, where a cache has some ten GiB */
+#define RESERVE_SHARE 8u  /* an eighth: half a minute of a fast job, where a cache has some tens of GiB */
 #define LATE_S        20u /* a mark that is so late is of a job that has left, or went elsewhere */
 
 static uint32_t room_now_s(void) {
@@ -91,7 +93,7 @@ void room_forget_marks(struct cached *cached) {
 }
 
 bool room_is_full(const struct cache *cache, uint64_t n_bytes) {
-        return cache->n_bytes + n_bytes + room_reserve(cache) > cache->limit;
+        return cache->n_bytes - cache->n_passing_bytes + n_bytes + room_reserve(cache) > cache->limit;
 }
 
 void room_pass(struct cached *cached, uint64_t chunk) {
@@ -233,11 +235,11 @@ static bool remove_one_chunk(struct cached *asker) {
         return false;
 }
 
-bool room_make(struct cached *cached, uint64_t n_bytes) {
+bool room_make(struct cached *cached, uint64_t newcomer, uint64_t n_bytes) {
         struct cache *cache = cached->cache;
 
         while (room_is_full(cache, n_bytes))
-                if (!remove_one_chunk(cached))
+                if (!remove_one_chunk(cached) && !uses_make_room(cached, newcomer))
                         return false;
         return true;
 }

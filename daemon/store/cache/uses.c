@@ -1,0 +1,123 @@
+#include "daemon/store/cache/uses.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/cache/cache_private.h"
+#include "daemon/store/cache/uses_private.h"
+
+#define NOT_AT_ALL UINT32_MAX
+#define CHOSEN     48u           /* of which the one that is needed last goes: 98 % of the gain of looking at all */
+#define TABLE_MAX  (64ull << 20) /* bytes */
+
+bool cached_wants_uses(struct cached *cached, uint64_t *ret_n_bytes) {
+        bool wants;
+
+        *ret_n_bytes = cached->n_chunks * sizeof(uint32_t);
+        pthread_mutex_lock(&cached->cache->lock);
+        wants = *ret_n_bytes <= TABLE_MAX && room_reserve(cached->cache) > 0;
+        pthread_mutex_unlock(&cached->cache->lock);
+        return wants;
+}
+
+struct cached_uses *cached_uses_new(struct cached *cached) {
+        struct cached_uses *uses = calloc(1, sizeof(*uses));
+
+        if (uses)
+                uses->first = malloc((cached->n_chunks + 1) * sizeof(*uses->first));
+        if (!uses || !uses->first) {
+                free(uses);
+                return NULL;
+        }
+        memset(uses->first, 0xff, (cached->n_chunks + 1) * sizeof(*uses->first)); /* NOT_AT_ALL */
+        uses->cached = cached;
+        pthread_mutex_lock(&cached->cache->lock);
+        LIST_INSERT_HEAD(&cached->uses, uses, entry);
+        pthread_mutex_unlock(&cached->cache->lock);
+        return uses;
+}
+
+void cached_uses_free(struct cached_uses *uses) {
+        if (!uses)
+                return;
+        pthread_mutex_lock(&uses->cached->cache->lock);
+        LIST_REMOVE(uses, entry);
+        pthread_mutex_unlock(&uses->cached->cache->lock);
+        free(uses->first);
+        free(uses);
+}
+
+void cached_uses_add(struct cached_uses *uses, const char *folder, const char *path, uint64_t offset, uint64_t n_bytes,
+                     uint32_t k) {
+        int64_t found = cached_find(uses->cached, folder, path);
+        uint64_t chunk, end;
+
+        if (found < 0)
+                return;
+        cached_chunks_of(uses->cached, (uint64_t)found, offset, n_bytes, &chunk, &end);
+        pthread_mutex_lock(&uses->cached->cache->lock);
+        for (; chunk < end; chunk++)
+                if (uses->first[chunk] == NOT_AT_ALL)
+                        uses->first[chunk] = k;
+        pthread_mutex_unlock(&uses->cached->cache->lock);
+}
+
+void cached_uses_at(struct cached_uses *uses, uint32_t k, uint32_t n_samples, uint64_t sample_ns) {
+        pthread_mutex_lock(&uses->cached->cache->lock);
+        uses->k = k;
+        uses->n_samples = n_samples;
+        uses->sample_ns = sample_ns;
+        pthread_mutex_unlock(&uses->cached->cache->lock);
+}
+
+/* In how many nanoseconds. */
+static uint64_t uses_next_of(const struct cached_uses *uses, uint64_t chunk) {
+        uint32_t first = uses->first[chunk];
+        uint64_t n_left = uses->n_samples - uses->k;
+
+        if (first != NOT_AT_ALL && first > uses->k)
+                return (first - uses->k) * uses->sample_ns;
+        return (n_left + uses->n_samples / 2) * uses->sample_ns;
+}
+
+static uint64_t next_use(const struct cached *cached, uint64_t chunk) {
+        const struct cached_uses *uses;
+        uint64_t soonest = UINT64_MAX, ns;
+
+        LIST_FOREACH(uses, &cached->uses, entry) {
+                ns = uses_next_of(uses, chunk);
+                soonest = ns < soonest ? ns : soonest;
+        }
+        return soonest;
+}
+
+/* Of what stays: nobody has it pinned, and nobody needs it soon. */
+static bool uses_may_go(const struct cached *cached, uint64_t chunk) {
+        return cached->states[chunk] == CHUNK_THERE && cached->pins[chunk] == 0 && cached->marked[chunk] == 0;
+}
+
+bool uses_make_room(struct cached *cached, uint64_t newcomer) {
+        uint64_t last_ns, victim = UINT64_MAX;
+
+        if (LIST_EMPTY(&cached->uses) || !LIST_NEXT(LIST_FIRST(&cached->uses), entry))
+                return false;
+        last_ns = next_use(cached, newcomer);
+        for (uint32_t i = 0, n = 0; i < 8 * CHOSEN && n < CHOSEN; i++) {
+                uint64_t chunk, ns;
+
+                cached->choice = cached->choice * 6364136223846793005ull + 1442695040888963407ull;
+                chunk = (cached->choice >> 33) % cached->n_chunks;
+                if (!uses_may_go(cached, chunk))
+                        continue;
+                n++;
+                ns = next_use(cached, chunk);
+                if (ns > last_ns) {
+                        last_ns = ns;
+                        victim = chunk;
+                }
+        }
+        if (victim == UINT64_MAX)
+                return false;
+        room_drop(cached, victim);
+        return true;
+}
