@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -198,6 +199,29 @@ def _(box):
     n = store.n_requests() - n_before
     n_files = len(paths_below(root))
     equal(n <= n_files + 8, True, f"{n} requests for {n_files} objects")
+
+
+@case("an index of MDS is made of index.json and the shards' heads: one column's length follows from the others'")
+def _(box):
+    root, shards, size, n = box.path("origin"), [], 40000, 24
+    for shard in range(12):
+        items = [struct.pack("<I", size + i) + noise(shard * n + i, size + i) + struct.pack("<q", i) for i in range(n)]
+        begins = [4 * (n + 2)]
+        for item in items:
+            begins.append(begins[-1] + len(item))
+        content = struct.pack(f"<{n + 2}I", n, *begins) + b"".join(items)
+        write(os.path.join(root, "mds", f"shard.{shard:05d}.mds"), content)
+        shards.append({"column_encodings": ["bytes", "int"], "column_names": ["x", "y"], "column_sizes": [None, 8],
+                       "compression": None, "format": "mds", "hashes": [], "samples": n, "version": 2, "zip_data": None,
+                       "raw_data": {"basename": f"shard.{shard:05d}.mds", "bytes": len(content), "hashes": {}}})
+    write(os.path.join(root, "mds", "index.json"), json.dumps({"version": 2, "shards": shards}).encode())
+    server = Nginx(box, root)
+    daemon = box.daemon({"there": at(list_of(server, root, "mds"), "mds"), "here": at(os.path.join(root, "mds"), "mds")})
+    daemon.wait_log("dataset: there: indexed", 20)
+    asked = [row for row in server.seen() if row[0] == "GET" and row[3].endswith(".mds")]
+    equal(len(asked) <= 12 and sum(row[2] for row in asked) <= 12 * 64 * KIB, True, f"requests for heads alone: {asked}")
+    terms = {"pipeline": "x; y", "batch": 8, "seed": 3}
+    equal(daemon.read("there", **terms), daemon.read("here", **terms), "lines")
 
 
 # ---- a daemon that is killed ----------------------------------------------------------------------------------------
