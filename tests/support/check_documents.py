@@ -186,12 +186,12 @@ def manual_offences(tree):
 
 
 def thread_offences(tree):
-    """Names of threads of the daemon, "worker-%u" included; staging is a program of its own, with what it stands on."""
+    """Names of threads of the daemon, "worker-%u" included; staging is a program of its own."""
     section = read(tree.root, "ARCHITECTURE.md").partition("\n## Threads\n")[2].partition("\n## ")[0] if "ARCHITECTURE.md" in tree.files else ""
     rows = set(re.findall(r"^\| ([\w-]+) \|", section, re.M)) - {"thread"}
     names = {}
     for path in sorted(tree.files):
-        if path.startswith("daemon/") and not path.startswith(("daemon/staging/", "daemon/fetch/", "daemon/store/")) and path.endswith(".c"):
+        if path.startswith("daemon/") and not path.startswith(("daemon/staging/", "daemon/store/tree/")) and path.endswith(".c"):
             for name in re.findall(r'(?:thread_start|crew_run)\([^;"]*"([\w -]+)"', read(tree.root, path)):
                 names.setdefault(name, path)
     for name in sorted(set(names) - rows):
