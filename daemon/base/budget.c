@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/base/bytes.h"
+#include "proto/base/bytes.h"
 
 /* How the limit is raised, so far that `bytes` fit: by twice what is missing, because the daemon's own buffers may take
  * half of it, and grow with it. */

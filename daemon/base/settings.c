@@ -8,9 +8,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/base/bytes.h"
 #include "daemon/base/hosts.h"
 #include "daemon/base/machine/cpus.h"
+#include "proto/base/bytes.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/nearest.h"
 #include "proto/limits.h"

@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/base/bytes.h"
 #include "daemon/data/format.h"
+#include "proto/base/bytes.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/nearest.h"
 #include "proto/base/shown/shorten.h"

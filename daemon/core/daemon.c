@@ -11,7 +11,6 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
-#include "daemon/base/bytes.h"
 #include "daemon/base/cell/cell.h"
 #include "daemon/base/log.h"
 #include "daemon/base/machine/machine_memory.h"
@@ -28,6 +27,7 @@
 #include "daemon/ring/numa.h"
 #include "daemon/store/cache/cache.h"
 #include "daemon/tokenize/tokenizers.h"
+#include "proto/base/bytes.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/version.h"

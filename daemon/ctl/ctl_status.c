@@ -4,7 +4,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "daemon/base/bytes.h"
 #include "daemon/base/machine/linked.h"
 #include "daemon/base/machine/machine_memory.h"
 #include "daemon/ctl/handlers.h"
@@ -13,6 +12,7 @@
 #include "daemon/io/reader.h"
 #include "daemon/plugin/plugins.h"
 #include "daemon/ring/numa.h"
+#include "proto/base/bytes.h"
 #include "proto/base/clock.h"
 
 #define FACTS_MAX        64u

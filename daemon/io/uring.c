@@ -30,11 +30,11 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "daemon/base/bytes.h"
 #include "daemon/base/machine/beneath.h"
 #include "daemon/base/threads/mailbox.h"
 #include "daemon/base/threads/thread.h"
 #include "daemon/io/reader_private.h"
+#include "proto/base/bytes.h"
 #include "proto/base/clock.h"
 
 #define POOL_THREADS     2u                  /* one may hang on a dead mount, and the other still judges */

@@ -12,9 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/base/bytes.h"
 #include "daemon/base/log.h"
 #include "daemon/base/work/sweeper.h"
+#include "proto/base/bytes.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 

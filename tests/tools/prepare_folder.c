@@ -14,10 +14,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/base/bytes.h"
 #include "daemon/data/dataset.h"
 #include "daemon/staging/prepare/prepare.h"
 #include "daemon/store/record/record_steps.h"
+#include "proto/base/bytes.h"
 #include "proto/base/cleanup.h"
 
 static _Atomic bool is_cancelled;

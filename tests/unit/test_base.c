@@ -15,10 +15,10 @@
 #include <unistd.h>
 
 #include "daemon/base/budget.h"
-#include "daemon/base/bytes.h"
 #include "daemon/base/logging/log_limits.h"
 #include "daemon/base/threads/mailbox.h"
 #include "daemon/base/threads/thread.h"
+#include "proto/base/bytes.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/shown/columns.h"
 #include "proto/base/shown/shorten.h"

@@ -2,8 +2,8 @@
 
 #include <errno.h>
 
-#include "daemon/base/bytes.h"
 #include "daemon/base/machine/disk.h"
+#include "proto/base/bytes.h"
 
 #define PIECE_BYTES (4u << 20) /* read between two looks: slow disks take a tenth of a second for it */
 

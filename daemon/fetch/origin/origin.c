@@ -7,11 +7,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/base/bytes.h"
 #include "daemon/base/machine/machine_memory.h"
 #include "daemon/fetch/fetch_http.h"
 #include "daemon/fetch/origin/hub_pin.h"
 #include "daemon/fetch/origin/origin_private.h"
+#include "proto/base/bytes.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "daemon/base/bytes.h"
+#include "proto/base/bytes.h"
 
 bool page_cache_is_bypassed(const char *wish, uint64_t n_bytes, uint64_t available, struct why *ret_why) {
         char size[BYTES_TEXT_MAX], room[BYTES_TEXT_MAX];

@@ -8,10 +8,10 @@
 
 #include "daemon/augment/crop.h"
 #include "daemon/augment/resize/resample.h"
-#include "daemon/base/bytes.h"
 #include "daemon/decode/decode.h"
 #include "daemon/staging/prepare/encoder.h"
 #include "daemon/staging/prepare/transcoder.h"
+#include "proto/base/bytes.h"
 #include "proto/base/cleanup.h"
 
 #define TRIM_FROM                                                                                                      \

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "daemon/base/bytes.h"
+#include "proto/base/bytes.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/utf8.h"
 

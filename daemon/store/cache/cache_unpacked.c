@@ -10,7 +10,6 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "daemon/base/bytes.h"
 #include "daemon/base/machine/beneath.h"
 #include "daemon/base/machine/disk.h"
 #include "daemon/base/machine/file_stamp.h"
@@ -19,6 +18,7 @@
 #include "daemon/store/cache/compressed.h"
 #include "daemon/store/cache/unpack_file.h"
 #include "daemon/store/plan/lookup.h"
+#include "proto/base/bytes.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/shown/amounts.h"
 

@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/base/bytes.h"
 #include "daemon/base/machine/disk.h"
+#include "proto/base/bytes.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text.h"
 

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
-#include "daemon/base/bytes.h"
 #include "daemon/store/tree/tree_private.h"
+#include "proto/base/bytes.h"
 
 #define SPARE_BYTES (64ull << 20)
 #define SPARE_SHARE 100u /* a hundredth: what file systems need beside */

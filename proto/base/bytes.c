@@ -1,4 +1,4 @@
-#include "daemon/base/bytes.h"
+#include "proto/base/bytes.h"
 
 #include <errno.h>
 #include <inttypes.h>
