@@ -59,6 +59,9 @@ const char *dlp_wait_sentence(const struct dlp_wait *wait, const char *dataset, 
         case DLP_WAIT_OUTAGE:
                 outage_text(wait, now_ns, buffer);
                 break;
+        case DLP_WAIT_ORIGIN:
+                shorten(buffer, DLP_TEXT_MAX, "%s: waiting for the origin for %llu s: %s", dataset, s, wait->detail);
+                break;
         default:
                 shorten(buffer, DLP_TEXT_MAX, "%s", wait->detail);
         }

@@ -11,7 +11,7 @@
 #include "proto/base/symbol.h"
 #include "proto/limits.h"
 
-/* If several are true, the one that stands last in this list counts. */
+/* If several are true, the one that stands last in this list counts, but an outage more than the origin. */
 enum dlp_wait_reason {
         DLP_WAIT_NOTHING,
         DLP_WAIT_SLOT,    /* all slots are filled, being filled, or the client's. For the planner alone, as the next: */
@@ -23,6 +23,8 @@ enum dlp_wait_reason {
         DLP_WAIT_PROCESS,  /* no process of the trainer's is there */
         DLP_WAIT_READ,     /* a read has not come back for long. detail: the file */
         DLP_WAIT_OUTAGE,   /* the dataset cannot be read. detail: which file of it, and the error */
+        DLP_WAIT_ORIGIN,   /* bytes that lie elsewhere have not come for long. detail: which, from where, and how that
+                              answers */
         DLP_N_WAIT_REASONS,
 };
 

@@ -529,8 +529,8 @@ DLC_API int dlc_get_stats(struct dlc_loader *loader, struct dlc_stats *ret_stats
 /* What holds up the loader's job: the answer that "dlctl diagnose" gives to whoever runs the daemon, from the same
  * numbers, about all ranks of the job on this node. Texts are valid until the next dlc_diagnose() or dlc_detach(). */
 struct dlc_diagnosis {
-        const char *limit;                   /* "trainer", "reading", "decoding", "step", "latency", "rank", "order",
-                                                "outage", "restart", "ended", "nothing yet" */
+        const char *limit;                   /* "trainer", "reading", "origin", "decoding", "step", "latency", "rank",
+                                                "order", "outage", "restart", "ended", "nothing yet" */
         const char *input_bound;             /* "not": ranks wait for less than 5 % of the time; "moderately": for less
                                                 than 20 %; "highly" */
         const char *verdict;                 /* a sentence: whether data hold up the job, and what limits it */

@@ -131,6 +131,7 @@
         ROW(n_reads, COUNTER, "reads", FIELD, "dataloaderd_reads_total", "Reads of files or of parts of shards.")       \
         ROW(n_bytes_read, COUNTER, "bytes", FIELD, "dataloaderd_read_bytes_total", "Bytes of encoded samples that were read.") \
         ROW(read_ns, COUNTER, "ns", FIELD, "dataloaderd_read_seconds_total", "From requesting bytes of a sample until they were there, summed over the reads.") \
+        ROW(fetch_ns, COUNTER, "ns", FIELD, "dataloaderd_fetch_seconds_total", "Of the time of reads: until bytes that lie elsewhere were here.") \
         ROW(queued_ns, COUNTER, "ns", FIELD, "dataloaderd_queued_seconds_total", "Time that samples waited for a worker, summed over the samples.") \
         ROW(serving_ns, COUNTER, "ns", SCRAPED, "", "Time of workers with its samples, without completing batches.")    \
         ROW(n_shared, COUNTER, "pictures", WATCHED, "dataloaderd_shared_pictures_total", "Pictures cut from one that was decoded for another view or crop as well.") \

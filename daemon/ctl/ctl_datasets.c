@@ -4,12 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/ctl/ctl_origin.h"
 #include "daemon/ctl/ctl_progress.h"
 #include "daemon/ctl/ctl_sources.h"
 #include "daemon/ctl/handlers.h"
 #include "daemon/ctl/number_values.h"
 #include "daemon/ctl/users/access.h"
 #include "daemon/data/growth.h"
+#include "daemon/pipeline/catalog/catalog_remote.h"
 
 #define PAGE_DATASETS 4u /* a row is 13 KB at most, most of it a path, an origin and nodes: below a packet */
 
@@ -22,6 +24,8 @@ struct row {
         Dlp__Progress progress_message;
         Dlp__StagingNode nodes[PROGRESS_NODES_MAX], *node_pointers[PROGRESS_NODES_MAX];
         struct number_list numbers;
+        struct dlp_origin origin;
+        Dlp__Origin from;
 };
 
 static void fill_stream(struct row *row, struct growth *growth) {
@@ -52,6 +56,8 @@ static void fill_open(struct row *row, struct catalog_dataset *open) {
         row->last_error = open->last_error;
         pthread_mutex_unlock(&open->error_lock);
         row->message.doubt = open->doubt.text;
+        if (remote_report(open, &row->origin))
+                row->message.from = tell_origin(&row->from, &row->origin);
 }
 
 /* ---- the fields of one dataset --------------------------------------------------------------------------------- */

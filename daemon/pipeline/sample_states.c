@@ -106,6 +106,7 @@ void states_plan(struct planner *planner, struct task *task) {
                 follow(task, next);
         }
         task->asked_ns = clock_now_ns();
+        task->fetch_ns = 0;
         if (ROWS[task->state].owner == READER) {
                 atomic_store_explicit(&task->reading_ns, task->asked_ns, memory_order_relaxed);
                 reader_submit(planner->options.reader, &task->request);
@@ -115,8 +116,13 @@ void states_plan(struct planner *planner, struct task *task) {
 }
 
 void states_fetched(struct planner *planner, struct task *task) {
+        uint64_t now_ns = clock_now_ns();
+
+        task->fetch_ns = now_ns - task->asked_ns;
+        atomic_store_explicit(&task->is_fetching, false, memory_order_relaxed);
         if (task->held) {
                 follow(task, SAMPLE_READ);
+                atomic_store_explicit(&task->reading_ns, now_ns, memory_order_relaxed);
                 reader_submit(planner->options.reader, &task->request);
         } else {
                 follow(task, SAMPLE_OPEN);

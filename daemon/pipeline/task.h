@@ -139,7 +139,9 @@ struct task {
 
         /* FETCH: until the read is over, for what lies elsewhere. */
         struct cache_want want;
-        struct cached *held; /* where the want holds what is read; NULL: nowhere */
+        struct cached *held;      /* where the want holds what is read; NULL: nowhere */
+        _Atomic bool is_fetching; /* its origin is waited for */
+        uint64_t fetch_ns;        /* for how long that was, of the read under way */
 
         /* LOCATE, READ, OPEN: the read under way. */
         struct read_request request;

@@ -414,6 +414,72 @@ START_TEST(states_come_first) {
 }
 END_TEST
 
+/* How an origin is that answers late. */
+static Dlp__Origin *slow_origin(void) {
+        static Dlp__Origin origin;
+        static char url[] = "s3://bucket/cats", trouble[] = "HTTP 503";
+
+        dlp__origin__init(&origin);
+        origin.url = url;
+        origin.trouble = trouble;
+        origin.n_answers = 400;
+        origin.first_byte_ns = 120000000;
+        origin.first_byte_late_ns = 2100000000;
+        origin.bytes_per_second = 12 << 20;
+        origin.n_requests = 400;
+        origin.n_retries = 3;
+        origin.n_ahead = 40;
+        origin.ahead_bytes = 40 << 20;
+        origin.n_connections = 64;
+        origin.n_files = 100;
+        origin.total_bytes = 8ull << 30;
+        origin.cached_bytes = 1ull << 30;
+        origin.cache_limit = 100ull << 30;
+        return &origin;
+}
+
+START_TEST(what_comes_from_elsewhere_is_the_origins_with_how_it_answers_and_what_helps) {
+        Dlp__WaitReason reason = DLP__WAIT_REASON__INIT;
+        Dlp__Origin *origin = slow_origin();
+        char detail[] = "cats/7.jpg";
+
+        ten_seconds(0.9, 100, 2, 0.1, 630);
+        ck_assert_str_eq(verdict_limit_name(v.limit), "reading");
+        now.job.from = origin;
+        judge();
+        ck_assert_str_eq(verdict_limit_name(v.limit), "reading"); /* most of it was here: the disk is slow */
+        now.job.fetch_ns = before.job.fetch_ns + 400 * SECOND;
+        judge();
+        ck_assert_str_eq(verdict_limit_name(v.limit), "origin");
+        says(v.sentence,
+             "for the origin s3://bucket/cats: first byte after 120 ms (median; 99.9 % within 2.1 s), 12.0 MiB/s");
+        says(v.sentence, "40 requests (40.0 MiB) not answered yet, 3 of 400 requests were retries");
+        says(v.sentence, "HTTP 503. 1.0 GiB of 8.0 GiB are in the cache");
+        says(v.advice, "order=\"blocks\"");
+        ck_assert_ptr_null(strstr(v.advice, "cache_limit"));
+        ck_assert_ptr_null(strstr(v.advice, "connections"));
+        origin->cache_limit = 2ull << 30;
+        origin->n_ahead = 64;
+        judge();
+        says(v.advice, "raise cache_limit (now 2.0 GiB) to 8.0 GiB");
+        says(v.advice, "all 64 connections are in use: try connections = 128");
+        origin->n_files = 100000;
+        origin->n_paused = 2;
+        judge();
+        says(v.sentence, "left alone 2 times because it asked for that (429, 503)");
+        says(v.advice, "a mirror");
+        says(v.advice, "in shards (tar, Parquet, MDS) instead of 100000 files of 83.9 KiB");
+        ck_assert_ptr_null(strstr(v.advice, "connections"));
+        now.job.fetch_ns = before.job.fetch_ns;
+        reason.reason = DLP_WAIT_ORIGIN;
+        reason.detail = detail;
+        now.job.wait_reason = &reason;
+        judge();
+        ck_assert_str_eq(verdict_limit_name(v.limit), "origin");
+        says(v.sentence, "on hold: the trainer waits for the origin s3://bucket/cats");
+}
+END_TEST
+
 START_TEST(too_short_a_history_says_so) {
         ten_seconds(0, 4, 1, 0.1, 0.1);
         ck_assert_str_eq(verdict_limit_name(v.limit), "nothing yet");
@@ -573,6 +639,7 @@ int main(void) {
                 { "ranks", ranks_that_wait_for_each_other_lose_the_longest_wait_of_each_step },
                 { "limits", storage_is_named_where_samples_are_being_read },
                 { "limits", storage_with_a_short_ring_is_still_storage },
+                { "limits", what_comes_from_elsewhere_is_the_origins_with_how_it_answers_and_what_helps },
                 { "limits", uneven_batches_ask_for_more_slots },
                 { "limits", other_jobs_take_their_part },
                 { "limits", no_slots_are_advised_beside_a_greedy_neighbour },

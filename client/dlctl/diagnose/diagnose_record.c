@@ -22,8 +22,25 @@ static void add_storage(cJSON *record, const struct verdict *v) {
         record_real(record, "reading_share", v->reading_share);
         record_real(record, "queued_share", v->queued_share);
         add_known(record, "read_milliseconds", v->read_ms);
+        add_known(record, "fetch_share", v->fetch_share);
         if (v->storage_share >= 0)
                 record_real(record, "from_storage_share", v->storage_share);
+}
+
+static void add_origin(cJSON *record, const struct dlp_origin *origin) {
+        record_text(record, "origin", origin->url);
+        if (origin->n_answers > 0) {
+                record_number(record, "first_byte_ns", origin->first_byte_ns);
+                record_number(record, "first_byte_late_ns", origin->first_byte_late_ns);
+        }
+        add_known(record, "per_second_bytes", (double)origin->bytes_per_second);
+        record_number(record, "n_requests", origin->n_requests);
+        record_number(record, "n_retries", origin->n_retries);
+        record_number(record, "n_paused", origin->n_paused);
+        record_number(record, "n_ahead", origin->n_ahead);
+        record_number(record, "ahead_bytes", origin->ahead_bytes);
+        record_number(record, "cached_bytes", origin->cached_bytes);
+        record_number(record, "origin_bytes", origin->total_bytes);
 }
 
 void verdict_record(cJSON *record, const struct verdict *v) {
@@ -45,6 +62,8 @@ void verdict_record(cJSON *record, const struct verdict *v) {
         add_known(record, "predicted_samples_per_second", v->predicted);
         diagnose_record_add_workers(record, v);
         add_storage(record, v);
+        if (v->limit == VERDICT_ORIGIN)
+                add_origin(record, &v->origin);
 }
 
 void confirmation_record(cJSON *record, const struct confirmation *c) {

@@ -86,6 +86,12 @@ void dataset_record(cJSON *list, const Dlp__Dataset *dataset) {
                 record_fields(record, dataset, "stream=is_stream ended=has_ended n_late");
         record_fields(record, dataset, "text n_errors last_error doubt?");
         record_facts(record, dataset->numbers, dataset->n_numbers);
+        if (dataset->from)
+                record_fields(
+                        record, dataset->from,
+                        "origin=url origin_bytes=total_bytes n_origin_files=n_files cached_bytes cache_limit_bytes=cache_limit "
+                        "n_requests n_retries n_paused first_byte_ns? first_byte_late_ns? "
+                        "per_second_bytes=bytes_per_second?");
         record_progress(record, dataset->progress);
         if (dataset->n_fields > 0)
                 dlctl_datasets_add_fields(record, dataset);

@@ -42,6 +42,9 @@ static void print_verdict(const struct verdict *verdict, struct cell *cell) {
         case VERDICT_READING:
                 cell->text = "reading";
                 break;
+        case VERDICT_ORIGIN:
+                cell->text = "the origin";
+                break;
         case VERDICT_DECODING:
                 cell->text = "decoding";
                 break;

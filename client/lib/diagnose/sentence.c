@@ -6,6 +6,7 @@
 
 #include "client/lib/diagnose/job_wait.h"
 #include "client/lib/diagnose/verdict.h"
+#include "proto/base/shown/amounts.h"
 #include "proto/base/text.h"
 
 static const char *const LIMIT_NAMES[] = {
@@ -16,6 +17,7 @@ static const char *const LIMIT_NAMES[] = {
         [VERDICT_RANK] = "rank",
         [VERDICT_TRAINER] = "trainer",
         [VERDICT_READING] = "reading",
+        [VERDICT_ORIGIN] = "origin",
         [VERDICT_DECODING] = "decoding",
         [VERDICT_STEP] = "step",
         [VERDICT_LATENCY] = "latency",
@@ -81,6 +83,19 @@ static void say_workers(struct writer *w, const struct verdict *v) {
                 write_to(w, " that other jobs leave");
 }
 
+/* "the origin s3://bucket/cats: first byte after ..." */
+static void say_origin(struct writer *w, const struct verdict *v) {
+        char text[DLP_TEXT_MAX], one[BYTES_TEXT_MAX], other[BYTES_TEXT_MAX];
+
+        write_to(w, "for the origin%s%s", v->origin.url[0] ? " " : "", v->origin.url);
+        if (dlp_origin_text(&v->origin, text)[0])
+                write_to(w, ": %s", text);
+        if (v->origin.trouble[0])
+                write_to(w, "; the last retry was needed because of: %s", v->origin.trouble);
+        write_to(w, ". %s of %s are in the cache", format_bytes(one, v->origin.cached_bytes),
+                 format_bytes(other, v->origin.total_bytes));
+}
+
 static void say_limit(struct writer *w, const struct verdict *v) {
         switch (v->limit) {
         case VERDICT_READING:
@@ -140,6 +155,13 @@ static void say_sentence(struct writer *w, const Dlp__Job *job, const struct ver
                          "not input-bound: the trainer waits for %.1f %% of the time. The training step takes the "
                          "time",
                          sentence_percent(v->wait_share));
+                break;
+        case VERDICT_ORIGIN:
+                if (job->wait_reason)
+                        write_to(w, "on hold: the trainer waits ");
+                else
+                        say_waits(w, v);
+                say_origin(w, v);
                 break;
         default:
                 say_waits(w, v);
@@ -202,6 +224,50 @@ static void advise_looking(struct writer *w, const Dlp__Job *job, const struct v
                          function);
 }
 
+#define SMALL_FILE_BYTES (1u << 20) /* a request for less costs more in waiting than in bytes */
+#define MANY_FILES       1000u
+#define NEARLY_ALL       0.9
+
+static void advise_more(struct writer *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void advise_more(struct writer *w, const char *format, ...) {
+        char text[VERDICT_TEXT_MAX];
+        va_list arguments;
+
+        va_start(arguments, format);
+        vsnprintf(text, sizeof(text), format, arguments);
+        va_end(arguments);
+        write_to(w, "%s%s", w->n > 0 ? "; " : "", text);
+}
+
+/* What helps follows from what was measured, the surest first. */
+static void advise_origin(struct writer *w, const struct verdict *v) {
+        const struct dlp_origin *o = &v->origin;
+        uint64_t each = o->n_files > 0 ? o->total_bytes / o->n_files : 0;
+        bool is_small = o->n_files >= MANY_FILES && each < SMALL_FILE_BYTES;
+        char one[BYTES_TEXT_MAX], other[BYTES_TEXT_MAX];
+
+        if (o->total_bytes > o->cache_limit)
+                advise_more(w, "raise cache_limit (now %s) to %s: then later epochs ask the origin for nothing",
+                            format_bytes(one, o->cache_limit), format_bytes(other, o->total_bytes));
+        if (o->n_paused > 0)
+                advise_more(w, "it limits how much it answers (429, 503): ask for a higher limit, or name a mirror");
+        if (is_small)
+                advise_more(w,
+                            "keep the samples in shards (tar, Parquet, MDS) instead of %llu files of %s, which are a "
+                            "request each",
+                            (unsigned long long)o->n_files, format_bytes(one, each));
+        else if ((double)o->cached_bytes < NEARLY_ALL * (double)o->total_bytes)
+                advise_more(w, "order=\"blocks\" needs a few shards at a time, and not parts of all of them at once");
+        if (o->n_ahead >= o->n_connections && o->n_paused == 0)
+                advise_more(w,
+                            "all %u connections are in use: try connections = %u, a faster link, or a mirror that is "
+                            "nearer",
+                            o->n_connections, 2 * o->n_connections);
+        if (w->n == 0)
+                advise_more(w, "look at the origin, and at the link to it");
+        say_prediction(w, v, "if its bytes were here, up to");
+}
+
 static void say_advice(struct writer *w, const Dlp__Job *job, const struct verdict *v) {
         switch (v->limit) {
         case VERDICT_NOTHING_YET:
@@ -223,6 +289,9 @@ static void say_advice(struct writer *w, const Dlp__Job *job, const struct verdi
                 break;
         case VERDICT_TRAINER:
                 advise_headroom(w, v);
+                break;
+        case VERDICT_ORIGIN:
+                advise_origin(w, v);
                 break;
         case VERDICT_READING:
                 write_to(w, "put the dataset on a faster disk or into memory, or read less of it");

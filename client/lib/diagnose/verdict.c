@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/lib/diagnose/origin_read.h"
 #include "proto/wait_reason.h"
 
 #define BATCHES_MIN     5u /* of the rank that took most: fewer say nothing about a mean */
@@ -13,6 +14,7 @@
 #define STEP_SHARE      0.4 /* of the workers' time: a step that takes more is heavy */
 #define IN_STEP         2u /* steps between the first rank and the last one, where each waits for the others in every step */
 #define OTHERS_MIN      0.001
+#define FETCH_SHARE     0.5  /* of the time of reads: more is the origin's */
 #define SATURATED_SHARE 0.85 /* workers lose the rest between samples */
 
 /* ---- differences --------------------------------------------------------------------------------------------- */
@@ -49,7 +51,7 @@ static double verdict_least(double a, double b) {
 struct between {
         double seconds;
         double n_samples, n_tokens, n_reads, n_bytes;
-        double reading, queued, working; /* seconds, summed over samples */
+        double reading, fetching, queued, working; /* seconds, summed over samples */
         double node_working, node_cpu, node_bytes, node_storage;
         double node_under_way; /* seconds, summed over the samples of all jobs */
         bool has_node;         /* the node's numbers are of this time */
@@ -98,6 +100,7 @@ static void verdict_compare(const struct look *before, const struct look *now, s
         b->n_reads = more(job->n_reads, old->n_reads);
         b->n_bytes = more(job->n_bytes_read, old->n_bytes_read);
         b->reading = verdict_seconds(more(job->read_ns, old->read_ns));
+        b->fetching = verdict_seconds(more(job->fetch_ns, old->fetch_ns));
         b->queued = verdict_seconds(more(job->queued_ns, old->queued_ns));
         for (size_t i = 0; i < job->n_stages; i++)
                 stages += stage_seconds(old, job->stages[i]);
@@ -325,6 +328,7 @@ static void judge_storage(const struct look *now, const struct between *b, struc
         if (!(b->reading > 0) || !(b->n_reads > 0))
                 return;
         v->read_ms = b->reading / b->n_reads * 1000;
+        v->fetch_share = verdict_share_of(b->fetching, b->reading);
         v->reading_share = verdict_share_of(b->reading / b->seconds, depth);
         v->supply_storage = v->reading_share > 0 ? b->n_samples / b->seconds / v->reading_share : 0;
 }
@@ -341,7 +345,7 @@ static enum verdict_limit held_by(const struct verdict *v) {
         if (verdict_larger(workers, v->reading_share) < USED_SHARE)
                 return VERDICT_LATENCY;
         if (v->reading_share > workers)
-                return VERDICT_READING;
+                return v->has_origin && v->fetch_share >= FETCH_SHARE ? VERDICT_ORIGIN : VERDICT_READING;
         return v->stage_is_step && v->stage_share >= STEP_SHARE ? VERDICT_STEP : VERDICT_DECODING;
 }
 
@@ -367,7 +371,7 @@ static enum verdict_limit verdict_limit_of(const struct look *now, const struct 
         if (has_text(now->job->failure))
                 return VERDICT_ENDED;
         if (now->job->wait_reason && now->job->wait_reason->reason != DLP_WAIT_NOTHING)
-                return VERDICT_OUTAGE;
+                return now->job->wait_reason->reason == DLP_WAIT_ORIGIN ? VERDICT_ORIGIN : VERDICT_OUTAGE;
         if (waits_for_order(now->job) && (waits || seen->n == 0))
                 return VERDICT_ORDER;
         if (is_short)
@@ -400,6 +404,7 @@ static void verdict_predict(const struct ranks_seen *seen, struct verdict *v) {
                 v->predicted = v->demand;
                 break;
         case VERDICT_READING:
+        case VERDICT_ORIGIN:
                 v->predicted = verdict_least(v->supply_workers, v->demand);
                 break;
         case VERDICT_DECODING:
@@ -428,6 +433,9 @@ void verdict_make(const struct look *before, const struct look *now, struct verd
 
         verdict_compare(before, now, &b);
         v.seconds = b.seconds;
+        v.has_origin = now->job->from != NULL;
+        if (v.has_origin)
+                dli_origin_read(now->job->from, &v.origin);
         verdict_see_ranks(before, now, before ? b.seconds : 0, &seen, &v);
         judge_ranks(&seen, lost_share(before, now, &seen), &v);
         judge_stages(before, now, &v);

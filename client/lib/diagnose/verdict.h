@@ -18,7 +18,7 @@
  * other jobs leave to this one and of the CPUs that they may use.
  *
  * F is the supply of storage: the rate divided by the share of the samples that may be under way at once that are being
- * read.
+ * read. If most of that time is spent until bytes have come from elsewhere, the origin is the limit.
  *
  * The rate follows the smallest of the three. If all workers are busy with this job's samples and those of others, it
  * is theirs. If the trainer waits although F and P are larger, its batches come unevenly and too few are prepared
@@ -36,6 +36,7 @@
 #include "proto/base/symbol.h"
 #include "proto/dataloader.pb-c.h"
 #include "proto/limits.h"
+#include "proto/origin_answers.h"
 
 #define VERDICT_TEXT_MAX  1024u /* bytes with NUL */
 #define VERDICT_STAGE_MAX 40u
@@ -57,6 +58,7 @@ enum verdict_limit {
         VERDICT_RANK,        /* one rank takes fewer batches than the others, and does not wait for them */
         VERDICT_TRAINER,     /* the training step */
         VERDICT_READING,     /* storage */
+        VERDICT_ORIGIN,      /* the same, and its bytes come from elsewhere */
         VERDICT_DECODING,    /* workers, CPUs */
         VERDICT_STEP,        /* the same, and most of it goes into one step of the pipeline */
         VERDICT_LATENCY,     /* too few batches are prepared ahead */
@@ -89,6 +91,7 @@ struct verdict {
         double cpu_share;     /* of the workers' busy time: how long they had a CPU; 0: not known */
         double reading_share; /* of the samples that may be under way: how many are being read */
         double queued_share;  /* of these: how many have been read and wait for a worker */
+        double fetch_share;   /* of the time of reads: until bytes had come from elsewhere */
         double read_ms;       /* that a sample's bytes take, on average */
         double other_share;   /* of the workers' time: taken by other jobs */
         double storage_share; /* of the bytes: came from storage and not from the page cache; below 0: not known */
@@ -98,6 +101,8 @@ struct verdict {
         char stage[VERDICT_STAGE_MAX]; /* that takes most of the workers' time; "": none */
         double stage_share;            /* of that time */
         bool stage_is_step;            /* it is a step of the pipeline, which may be left out or done elsewhere */
+        bool has_origin;               /* its dataset lies elsewhere: */
+        struct dlp_origin origin;      /* how that has answered */
         bool has_pictures, has_tokens; /* workers decode pictures; make tokens of texts */
 
         char sentence[VERDICT_TEXT_MAX]; /* whether, and what limits */

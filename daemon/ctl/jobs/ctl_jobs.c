@@ -2,11 +2,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/ctl/ctl_origin.h"
 #include "daemon/ctl/ctl_progress.h"
 #include "daemon/ctl/handlers.h"
 #include "daemon/ctl/jobs/ctl_replay.h"
 #include "daemon/ctl/number_values.h"
 #include "daemon/ctl/users/access.h"
+#include "daemon/pipeline/catalog/catalog_remote.h"
 #include "proto/ring.h"
 
 #define HISTOGRAMS_MAX 64u /* of a job's ranks, so that the reply fits into a packet */
@@ -80,6 +82,8 @@ struct job_message {
         char order[DLP_ORDER_CHOICE_MAX];
         struct dlp_wait wait;
         Dlp__WaitReason wait_reason;
+        struct dlp_origin origin;
+        Dlp__Origin from;
 };
 
 static void jobs_add_stage(struct job_message *message, enum stage_id id, const struct stage_total *total) {
@@ -148,7 +152,7 @@ static void fill_wait_reason(struct job_message *message) {
         message->job.wait_reason = reason;
 }
 
-/* Also finds the name of the job's user, which its sessions know, and why it waits. */
+/* Also finds the name of the job's user, which its sessions know, why it waits, and from where its bytes come. */
 static void fill_ranks(struct job_message *message, const struct job *job, struct server *server, uint64_t now_ns) {
         struct session *session;
 
@@ -161,6 +165,8 @@ static void fill_ranks(struct job_message *message, const struct job *job, struc
                 fill_rank(rank, session, (uint32_t)message->job.n_ranks, now_ns);
                 if (!message->job.wait_reason && dlp_ring_waits(session->feed->ring->control, &message->wait))
                         fill_wait_reason(message);
+                if (message->job.n_ranks == 0 && remote_report(session->feed->dataset, &message->origin))
+                        message->job.from = tell_origin(&message->from, &message->origin);
                 message->job.user = rank->rank.user;
                 message->rank_pointers[message->job.n_ranks++] = &rank->rank;
         }

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "daemon/pipeline/catalog/catalog.h"
+
 static int on_read(void *userdata, int fd, void *into, size_t n_bytes, uint64_t offset, const atomic_bool *cancel) {
         struct remote *remote = userdata;
         struct why why;
@@ -84,4 +86,15 @@ void remote_explain(struct remote *remote, struct why *why) {
                 *why = remote->why;
         remote->why.text[0] = '\0';
         pthread_mutex_unlock(&remote->lock);
+}
+
+bool remote_report(const struct catalog_dataset *dataset, struct dlp_origin *ret_origin) {
+        if (dataset->remote) {
+                cached_report(dataset->remote->cached, ret_origin);
+                return true;
+        }
+        for (uint32_t k = 0; k < dataset->n_parts; k++)
+                if (remote_report(dataset->parts[k], ret_origin))
+                        return true;
+        return false;
 }

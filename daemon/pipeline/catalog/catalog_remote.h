@@ -15,6 +15,8 @@ enum remote_text {
         N_REMOTE_TEXTS
 };
 
+struct catalog_dataset;
+
 /* One dataset's use of an origin. */
 struct remote {
         _Atomic uint32_t refs; /* the catalog's, and its dataset's, which may outlive it */
@@ -30,6 +32,9 @@ int remote_open(struct cache *cache, const struct cached_terms *terms, const str
                 struct remote **ret_remote, struct why *why);
 
 void remote_unref(struct remote *remote); /* NULL is fine */
+
+/* How the origin answers; of a joined dataset that of the first part that has one. False: it lies here. */
+bool remote_report(const struct catalog_dataset *dataset, struct dlp_origin *ret_origin);
 
 /* Why reads have failed: replaces what `why` says, which knows the error alone. */
 void remote_explain(struct remote *remote, struct why *why);

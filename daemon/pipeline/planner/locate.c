@@ -312,9 +312,11 @@ enum sample_state locate_fetch(struct planner *planner, struct task *task) {
         task->held = remote->cached;
         task->asked_ns = clock_now_ns();
         atomic_store_explicit(&task->reading_ns, task->asked_ns, memory_order_relaxed);
+        atomic_store_explicit(&task->is_fetching, true, memory_order_relaxed);
         r = cached_want(remote->cached, &task->want, remote->folder, request->path);
         if (r == 0)
                 return SAMPLE_ELSEWHERE;
+        atomic_store_explicit(&task->is_fetching, false, memory_order_relaxed);
         if (r > 0)
                 return SAMPLE_READ;
         task->held = NULL;

@@ -6,10 +6,8 @@
 #include "daemon/pipeline/catalog/catalog_remote.h"
 #include "proto/base/clock.h"
 
-#define HORIZON_NS   30000000000ull /* as long as an origin may be silent and nobody waits */
-#define SAMPLES_MAX  32768u         /* ahead of planning: half a minute at a thousand a second */
-#define TURN_SAMPLES 256u           /* looked at for a feed in a turn of the planner's: less than a millisecond */
-#define PIECES_MAX   16u            /* of a gathered field */
+#define TURN_SAMPLES 256u /* looked at for a feed in a turn of the planner's: less than a millisecond */
+#define PIECES_MAX   16u  /* of a gathered field */
 
 /* Where a look has come to, and the order and plan there. */
 struct ahead_place {
@@ -127,8 +125,8 @@ static void ask_for_sample(struct feed *feed, uint64_t sample, uint64_t due_ns) 
 static bool is_far_enough(const struct planner *planner, const struct feed *feed) {
         uint64_t n_batches = batches_ahead(feed);
 
-        return n_batches * feed->batch_samples >= SAMPLES_MAX ||
-               n_batches > feed->ring->n_slots + HORIZON_NS / lookahead_batch_ns(planner, feed);
+        return n_batches * feed->batch_samples >= DLP_AHEAD_SAMPLES ||
+               n_batches > feed->ring->n_slots + DLP_AHEAD_NS / lookahead_batch_ns(planner, feed);
 }
 
 /* Is there a part of it of which not enough is on its way? */

@@ -20,11 +20,11 @@
 #include "daemon/pipeline/sample_states.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
+#include "proto/fetching.h"
 
-#define EVENTS_MAX      64
-#define STUCK_NS        1000000000ull /* a read that takes longer is stuck: a healthy disk is far below this */
-#define LOOK_NS         250000000ull  /* between two checks for stuck reads */
-#define MAKING_GUESS_NS 100000000ull  /* used until a batch has been made */
+#define EVENTS_MAX 64
+#define STUCK_NS   1000000000ull /* a read that takes longer is stuck: a healthy disk is far below this */
+#define LOOK_NS    250000000ull  /* between two checks for stuck reads */
 
 static void feed_destroy(struct planner *planner, struct feed *feed) {
         TAILQ_REMOVE(&planner->feeds, feed, entry);
@@ -284,7 +284,7 @@ int planner_start(struct planner *planner, const struct planner_options *options
         int r;
 
         planner->options = *options;
-        planner->making_ns = MAKING_GUESS_NS;
+        planner->making_ns = DLP_MAKING_GUESS_NS;
         shares_init(&planner->shares, options->n_depth, options->n_tasks);
         STAILQ_INIT(&planner->free_tasks);
         STAILQ_INIT(&planner->substitutes);

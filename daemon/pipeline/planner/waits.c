@@ -4,9 +4,11 @@
 
 #include "daemon/base/log.h"
 #include "daemon/data/growth.h"
+#include "daemon/pipeline/catalog/catalog_remote.h"
 #include "daemon/pipeline/desk/desk.h"
 #include "daemon/pipeline/failure/park.h"
 #include "proto/base/clock.h"
+#include "proto/base/shown/shorten.h"
 #include "proto/ring.h"
 
 #define WAIT_TELL_NS 1000000000ull /* between two words about the same reason: its numbers change */
@@ -28,17 +30,22 @@ void waits_look(struct planner *planner, uint64_t now_ns) {
         }
 }
 
+static bool is_of_reads(uint32_t reason) {
+        return reason == DLP_WAIT_READ || reason == DLP_WAIT_ORIGIN;
+}
+
 /* Of each feed the slowest read is told. The job can only wait for it: a buffer that the kernel is reading into
  * cannot be taken back. */
 void waits_notice_read(const struct task *task, uint64_t now_ns) {
         struct dlp_wait *noticed = &task->batch->feed->noticed;
         uint64_t since_ns = now_ns - task_reading_ns(task, now_ns);
+        bool is_fetching = atomic_load_explicit(&task->is_fetching, memory_order_relaxed);
         struct why path;
 
-        if (now_ns - since_ns < SLOW_NS || (noticed->reason == DLP_WAIT_READ && noticed->since_ns <= since_ns))
+        if (now_ns - since_ns < SLOW_NS || (is_of_reads(noticed->reason) && noticed->since_ns <= since_ns))
                 return;
         why_set(&path, 0, "%s", task->request.path);
-        *noticed = (struct dlp_wait){ .reason = DLP_WAIT_READ, .since_ns = since_ns };
+        *noticed = (struct dlp_wait){ .reason = is_fetching ? DLP_WAIT_ORIGIN : DLP_WAIT_READ, .since_ns = since_ns };
         memcpy(noticed->detail, path.text, sizeof(path.text));
 }
 
@@ -62,6 +69,19 @@ static bool wait_is_due(const struct feed *feed, uint64_t now_ns) {
         return feed->waits.reason != DLP_WAIT_SAMPLES || now_ns - feed->waits.since_ns >= WAIT_TELL_NS;
 }
 
+/* "cats/7.jpg of https://host/cats, whose first byte takes ..." */
+static void describe_origin(struct feed *feed) {
+        char text[DLP_TEXT_MAX], path[DLP_TEXT_MAX];
+        struct dlp_origin origin;
+
+        if (!remote_report(feed->dataset, &origin))
+                return;
+        memcpy(path, feed->waits.detail, sizeof(path));
+        dlp_origin_text(&origin, text);
+        shorten(feed->waits.detail, sizeof(feed->waits.detail), "%s of %s%s%s", path, origin.url, text[0] ? ": " : "",
+                text);
+}
+
 static void describe_wait(const struct planner *planner, struct feed *feed, const struct why *detail) {
         struct growth_report report;
 
@@ -77,6 +97,10 @@ static void describe_wait(const struct planner *planner, struct feed *feed, cons
                 feed->waits.n_samples = report.n_samples;
                 memcpy(feed->waits.detail, report.waiting.text, sizeof(feed->waits.detail));
                 return;
+        case DLP_WAIT_ORIGIN:
+                feed->waits = feed->noticed;
+                describe_origin(feed);
+                return;
         default:
                 feed->waits = feed->noticed;
                 return;
@@ -88,8 +112,9 @@ static void describe_wait(const struct planner *planner, struct feed *feed, cons
 static void warn_of_read(const struct feed *feed, uint64_t now_ns) {
         char text[DLP_TEXT_MAX];
 
-        log_user_warning(feed->job->uid, "outage", "the job waits: %s: its disk or server may hang job=%s rank=%u",
-                         dlp_wait_sentence(&feed->waits, feed->dataset->name, now_ns, text), feed->job->name,
+        log_user_warning(feed->job->uid, "outage", "the job waits: %s%s job=%s rank=%u",
+                         dlp_wait_sentence(&feed->waits, feed->dataset->name, now_ns, text),
+                         feed->waits.reason == DLP_WAIT_READ ? ": its disk or server may hang" : "", feed->job->name,
                          feed->rank);
 }
 
@@ -110,7 +135,7 @@ static void tell_wait(const struct planner *planner, struct feed *feed, enum dlp
         if (!wait_is_due(feed, now_ns))
                 return;
         describe_wait(planner, feed, detail);
-        if (reason == DLP_WAIT_READ && feed->told_ns == 0)
+        if (is_of_reads(reason) && feed->told_ns == 0)
                 warn_of_read(feed, now_ns);
         feed->told_ns = now_ns;
         dlp_ring_tell_wait(feed->ring->control, &feed->waits);

@@ -85,6 +85,7 @@ static void count_time(struct worker *worker, struct task *task, uint64_t begin_
         struct tally_counts took = { .n_reads = was_read,
                                      .n_bytes_read = task->request.n_bytes,
                                      .read_ns = task->arrived_ns - task->asked_ns,
+                                     .fetch_ns = task->fetch_ns,
                                      .queued_ns = begin_ns - task->arrived_ns,
                                      .serving_ns = worker->serving_ns };
 

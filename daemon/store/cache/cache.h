@@ -25,8 +25,10 @@
 #include "daemon/base/budget.h"
 #include "daemon/base/threads/queue.h"
 #include "proto/base/why.h"
+#include "proto/fetching.h"
+#include "proto/origin_answers.h"
 
-#define CACHE_CHUNK_BYTES (8u << 20)
+#define CACHE_CHUNK_BYTES DLP_CHUNK_BYTES
 
 struct cache;
 struct cached;
@@ -142,3 +144,6 @@ struct cache_counts {
 
 /* False: nothing was opened in it yet. */
 bool cache_counts(struct cache *cache, struct cache_counts *ret_counts);
+
+/* How an origin has answered lately, what is asked of it, and how much of it is here. Some tens of microseconds. */
+void cached_report(struct cached *cached, struct dlp_origin *ret_origin);

@@ -89,6 +89,7 @@ struct cached {
         int files_fd; /* the folder with its files */
         struct http *http;
         struct fetcher *fetcher; /* cache->lock; NULL: nothing is fetched any more */
+        uint32_t n_connections;
         struct plan *plan;
         uint64_t *first; /* chunk of each file, and after the last one the number of all */
         uint64_t n_chunks;

@@ -14,9 +14,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 
-#define PIECE_MOST_BYTES  (CACHE_CHUNK_BYTES / 4) /* more is not worth a request of its own */
 #define PIECE_LEAST_BYTES (64u << 10)             /* of an index: what follows is looked at next, as often as not */
-#define QUEUED_MAX        1024u                   /* flights that wait for memory and connections */
 #define NEED_AHEAD_BYTES  (4 * CACHE_CHUNK_BYTES) /* fetched ahead of who reads a file to its end, */
 #define NEED_CHUNKS       64u                     /* and at most so many chunks */
 #define ALIKE_FILES       32u                     /* of those that follow, the same place is fetched ahead */
@@ -95,7 +93,7 @@ static struct flight *begin_chunk(struct cached *cached, uint64_t chunk, bool is
 
 /* Is so much of it worth a request of its own? */
 static bool is_small(const struct cached *cached, uint64_t chunk, uint32_t n_bytes) {
-        return n_bytes <= PIECE_MOST_BYTES && n_bytes <= cached_place(cached, chunk).n_bytes / 4 &&
+        return n_bytes <= DLP_PIECE_BYTES && n_bytes <= cached_place(cached, chunk).n_bytes / 4 &&
                cached->states[chunk] == CHUNK_ABSENT;
 }
 
@@ -309,7 +307,7 @@ bool cached_has_use_ahead(const struct cached *cached) {
         struct cache *cache = cached->cache;
         bool has_room;
 
-        if (atomic_load_explicit(&cache->n_queued, memory_order_relaxed) >= QUEUED_MAX)
+        if (atomic_load_explicit(&cache->n_queued, memory_order_relaxed) >= DLP_QUEUED_MAX)
                 return false;
         pthread_mutex_lock(&cache->lock);
         has_room = room_reserve(cache) == 0 || cache->n_ahead_bytes + CACHE_CHUNK_BYTES <= room_reserve(cache) ||

@@ -14,12 +14,11 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 
-#define CONNECTIONS 256u /* 2,000 small files a second from far away; chunks never use them all */
-#define LOOKING     64u  /* of them at most ask for the sizes of a list's files */
-#define STALL_S     10u
-#define TRIES       5u /* then the dataset cannot be read, and its jobs wait (pipeline/failure/outage.h) */
-#define WORD_BYTES  40u
-#define UNUSED_NS   600000000000ull /* then an origin that nobody uses is closed */
+#define LOOKING    64u /* of them at most ask for the sizes of a list's files */
+#define STALL_S    10u
+#define TRIES      5u /* then the dataset cannot be read, and its jobs wait (pipeline/failure/outage.h) */
+#define WORD_BYTES 40u
+#define UNUSED_NS  600000000000ull /* then an origin that nobody uses is closed */
 
 static void cached_free(struct cached *cached) {
         if (!cached)
@@ -210,10 +209,10 @@ static int open_folder(struct cached *cached, const atomic_bool *cancel, struct 
 }
 
 static int start_fetching(struct cached *cached, const struct cached_terms *terms, struct why *why) {
-        struct fetcher_options options = { .http = cached->http,
-                                           .n_connections = terms->n_connections ? terms->n_connections : CONNECTIONS,
-                                           .done = keeper_take };
+        struct fetcher_options options = { .http = cached->http, .done = keeper_take };
 
+        cached->n_connections = terms->n_connections ? terms->n_connections : DLP_ORIGIN_CONNECTIONS;
+        options.n_connections = cached->n_connections;
         return fetcher_start(&options, &cached->fetcher, why);
 }
 

@@ -5,8 +5,7 @@
 
 #include "daemon/store/cache/cache_private.h"
 
-#define FLYING_MAX_BYTES (128ull << 20)
-#define FLYING_MAX       512u
+#define FLYING_MAX 512u
 
 static uint32_t bucket_of(const struct cached *cached, uint64_t chunk) {
         uint64_t mixed = ((uintptr_t)cached >> 6 ^ chunk) * 0x9e3779b97f4a7c15ull;
@@ -198,7 +197,7 @@ static bool flight_has_memory(struct flight *flight) {
         uint64_t n_bytes = flight->piece.n_bytes;
 
         if (cache->n_flying > 0 &&
-            (cache->n_flying >= FLYING_MAX || cache->n_flying_bytes + n_bytes > FLYING_MAX_BYTES))
+            (cache->n_flying >= FLYING_MAX || cache->n_flying_bytes + n_bytes > DLP_FLYING_BYTES))
                 return false;
         if (cache->options.budget && budget_reserve(cache->options.budget, n_bytes, "what is fetched", NULL) == 0)
                 flight->n_charged = n_bytes;

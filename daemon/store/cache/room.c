@@ -61,8 +61,7 @@ void room_drop_piece(struct cached *cached, uint64_t chunk, uint64_t offset, uin
 
 /* ---- what is needed next ----------------------------------------------------------------------------------------- */
 
-#define RESERVE_SHARE 8u  /* an eighth: half a minute of a fast job, where a cache has some tens of GiB */
-#define LATE_S        20u /* a mark that is so late is of a job that has left, or went elsewhere */
+#define LATE_S 20u /* a mark that is so late is of a job that has left, or went elsewhere */
 
 static uint32_t room_now_s(void) {
         return (uint32_t)(clock_now_ns() / 1000000000ull);
@@ -102,7 +101,7 @@ void room_pass(struct cached *cached, uint64_t chunk) {
 }
 
 uint64_t room_reserve(const struct cache *cache) {
-        return cache->n_origin_bytes > cache->limit ? cache->limit / RESERVE_SHARE : 0;
+        return cache->n_origin_bytes > cache->limit ? cache->limit / DLP_AHEAD_SHARE : 0;
 }
 
 /* A chunk of the origin that may go now: of one that is idle, or that nobody has come for. */
