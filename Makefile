@@ -323,6 +323,7 @@ $(B)/tests/%: $(O)/obj/tests/unit/%.o $(OBJ_support) $(B)/libstaging.a $(B)/libd
 # Two of its functions take the place of the daemon's.
 $(B)/tests/test_origin $(B)/tests/test_origin_listings: private ALL_LDFLAGS += -Wl,-z,muldefs
 # What dlctl alone computes is in no library.
+$(B)/tests/test_forecast: $(call obj,client/dlctl/forecast/forecast.c)
 $(B)/tests/test_web_past: $(call obj,client/dlctl/web/past.c client/dlctl/glance.c client/dlctl/question.c)
 $(B)/tests/test_cuda_loader: $(OBJ_cuda) $(B)/libkernels.a
 $(B)/tests/test_color_kernels $(B)/tests/test_finish_kernels: $(B)/libkernels.a $(B)/libkernels-cpu.a

@@ -56,6 +56,12 @@ static const struct command COMMANDS[] = {
           "Prints the sample indices that a rank gets in an epoch, one on each line, as torch's DistributedSampler "
           "gives them for the same seed and epoch. Needs no daemon.",
           order_run },
+        { "plan", "[DATASET]", "what an order fetches of a dataset that lies elsewhere",
+          "Computes from the order alone what jobs fetch of a dataset through the cache of a node: requests and bytes of the "
+          "first epoch and of a later one, how many reads find their bytes there, and, at a given rate of the trainer and a "
+          "given latency and bandwidth of the origin, how long an epoch and the first batch take. Nothing is fetched. The "
+          "daemon says where the samples lie; with --files instead of DATASET, none is asked.",
+          plan_run },
         { "read", "DATASET", "attach as a rank and print a line for each sample",
           "Attaches as a rank and prints a line for each sample, in the order received: epoch, step, index, and for "
           "each field its type, shape and the SHA-256 of its bytes, or its value if it is a single number. "

@@ -170,6 +170,7 @@ struct bodies {
         Dlp__SamplesRequest samples;
         Dlp__MetricsRequest metrics;
         Dlp__ReplayRequest replay;
+        Dlp__PlacesRequest places;
 };
 
 /* Returns a descriptor to send along, or -1. */
@@ -249,6 +250,14 @@ static int fill_body(Dlp__Request *request, struct bodies *bodies, uint32_t kind
                 bodies->replay.end = input_byte(input) & 1;
                 request->body_case = DLP__REQUEST__BODY_REPLAY;
                 request->replay = &bodies->replay;
+                break;
+        case 10:
+                dlp__places_request__init(&bodies->places);
+                bodies->places.dataset = CHOOSE_TEXT(input, dataset, "", "pictures", "files", "gone", "nothing");
+                bodies->places.first = small_or_number(input, 0, 12);
+                bodies->places.blocks = input_byte(input) & 1;
+                request->body_case = DLP__REQUEST__BODY_PLACES;
+                request->places = &bodies->places;
                 break;
         default:
                 dlp__workers_request__init(&bodies->workers);
@@ -497,10 +506,10 @@ static void act(struct input *input) {
                 break;
         case 4:
         case 5:
-                request(connection, input_below(input, 11), 0, input);
+                request(connection, input_below(input, 12), 0, input);
                 break;
         case 6:
-                request(connection, input_below(input, 11), input_byte(input), input);
+                request(connection, input_below(input, 12), input_byte(input), input);
                 break;
         case 7:
                 send_bytes(connection, input);

@@ -12,7 +12,7 @@ ORDER = ("order", "--samples", "100000", "--no-shuffle")  # more than a pipe hol
 # Each command that prints something, so that a new one with its own way of printing has to pass here as well.
 PRINTING = [("status",), ("datasets",), ("datasets", "d"), ("jobs",), ("jobs", "--format", "json"), ("errors",), ("metrics",),
             ("workers",), ("diagnose", "--seconds", "0.1"), ("order", "--samples", "3"), ORDER,
-            ("order", "--samples", "3", "--sampler", "subset(i)", "--column", "i=column"), ("read", "d"), ("read", "d", "--batch", "8"),
+            ("plan", "d"), ("plan", "d", "--format", "json"), ("order", "--samples", "3", "--sampler", "subset(i)", "--column", "i=column"), ("read", "d"), ("read", "d", "--batch", "8"),
             ("look", "d"), ("bench", "d", "--seconds", "0.1"), ("bench", "d", "--seconds", "0.1", "--format", "json"),
             ("bench", "d", "--seconds", "0.1", "--workers", "1,2"), ("top", "--once", "--delay", "0.1"),
             ("top", "--once", "--delay", "0.1", "--format", "json"), ("trace", "--seconds", "0.1", "-o", "-"),

@@ -158,22 +158,23 @@ def _(box):
     rows = Table()
     for arguments in (["nonsense"], ["status", "--nonsense"], ["read"], ["read", "d", "--nonsense"], [],
                       ["--format", "xml", "status"], ["order", "--nonsense"], ["jobs", "too", "many"], ["workers", "two"],
-                      ["workers", "-1"], ["workers", "99999999999"], ["workers", "1", "2"], ["read", "d", "--max-errors", "few"]):
+                      ["workers", "-1"], ["workers", "99999999999"], ["workers", "1", "2"], ["read", "d", "--max-errors", "few"],
+                      ["plan"], ["plan", "d", "--cache", "much"]):
         with rows.row(arguments):
             done = daemon.dlctl(*arguments)
             equal((done.returncode, done.stdout), (2, ""), done.stderr)
             equal(done.stderr != "", True, "it says what is wrong")
     rows.done()
-    for command in ("status", "datasets", "jobs", "diagnose", "errors", "workers", "stop", "order", "read"):
+    for command in ("status", "datasets", "jobs", "diagnose", "errors", "workers", "stop", "order", "plan", "read"):
         done = daemon.dlctl(command, "--help")
         equal(done.returncode, 0, f"dlctl {command} --help")
         contains(done.stdout, command)
     equal(daemon.dlctl("--help").returncode, 0, "dlctl --help")
-    for command in ([], ["status"], ["datasets"], ["errors"], ["metrics"], ["workers"], ["stop"], ["stage"], ["order"], ["read"], ["once"]):
+    for command in ([], ["status"], ["datasets"], ["errors"], ["metrics"], ["workers"], ["stop"], ["stage"], ["order"], ["plan"], ["read"], ["once"]):
         for line in daemon.dlctl(*command, "--help").stdout.splitlines():
             equal((len(line) <= 80, line), (True, line.rstrip()), f"{command}: lines fit into a terminal")
     contains(daemon.dlctl("--version").stdout, "0.")
-    for command in (["status"], ["datasets"], ["jobs"], ["diagnose"], ["errors"], ["errors", "d"], ["metrics"], ["workers"], ["workers", "2"], ["read", "d"]):
+    for command in (["status"], ["datasets"], ["jobs"], ["diagnose"], ["errors"], ["errors", "d"], ["metrics"], ["workers"], ["workers", "2"], ["plan", "d"], ["read", "d"]):
         done = subprocess.run([DLCTL, "--socket", box.path("nobody")] + command, check=False, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, universal_newlines=True, timeout=300)
         equal(done.returncode, 3, f"dlctl {command} without a daemon: {done.stderr}")

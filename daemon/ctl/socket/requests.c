@@ -21,6 +21,7 @@
 
 #define PACKETS_AT_ONCE 16 /* packets of one session before other sessions get a turn */
 
+/* clang-format off */
 static const struct {
         Dlp__Request__BodyCase body;
         void (*handle)(struct session *session, const Dlp__Request *request);
@@ -35,6 +36,7 @@ static const struct {
         { DLP__REQUEST__BODY_WORKERS, handle_workers },
         { DLP__REQUEST__BODY_RANKS, handle_ranks },
         { DLP__REQUEST__BODY_SAMPLES, handle_samples },
+        { DLP__REQUEST__BODY_PLACES, handle_places },
         { DLP__REQUEST__BODY_WHO, handle_who },
         { DLP__REQUEST__BODY_STOP, handle_stop },
         { DLP__REQUEST__BODY_WAIT, handle_wait },
@@ -45,6 +47,7 @@ static const struct {
         { DLP__REQUEST__BODY_WORKED, handle_worked },
         { DLP__REQUEST__BODY_WORK_ENDED, handle_work_ended },
 };
+/* clang-format on */
 
 /* The client will close the connection; if it does not, another refusal costs nothing. */
 static void refuse_version(struct session *session, const Dlp__Request *request) {
