@@ -115,7 +115,7 @@ def _(box):
     for words, parts in [
             (box.path("nothing", "there"), ("there is no", "nothing/there", box.folder)),
             (box.path("photos", "class0", "x"), ("there is no", "exists, and has nothing of that name")),
-            ("s3://bucket/photos", ("URL", "dataloaderd-stage")),
+            ("ftp://host/photos", ("URL", "s3://")),
             ("/dev/null", ("neither a folder nor a file",)),
             (box.path("empty"), ("empty",)),
             (folder + " {", ("'}' is missing",)),
