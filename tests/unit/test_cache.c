@@ -4,9 +4,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -127,6 +129,21 @@ START_TEST(what_has_gone_without_having_been_there_takes_nothing_from_the_sum) {
         note(JOURNAL_GONE, 1, 1000);
         note(JOURNAL_THERE, 2, 10);
         ck_assert_uint_eq(cache_journal_bytes(path), 10);
+}
+END_TEST
+
+START_TEST(a_journal_that_cannot_grow_is_forgotten_and_goes_on) {
+        const struct rlimit now = { HEADER + 2 * RECORD, RLIM_INFINITY }, none = { RLIM_INFINITY, RLIM_INFINITY };
+        struct journal_record record = { .chunk = 1, .kind = JOURNAL_GONE };
+
+        note(JOURNAL_THERE, 1, 10);
+        signal(SIGXFSZ, SIG_IGN);
+        ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &now), 0);
+        ck_assert_int_lt(cache_journal_add(&journal, &record), 0);
+        cache_journal_forget(&journal);
+        note(JOURNAL_THERE, 2, 10);
+        setrlimit(RLIMIT_FSIZE, &none);
+        ck_assert_str_eq(reopen(LISTING), "t2 "); /* of which boot is unknown, too */
 }
 END_TEST
 
@@ -347,7 +364,7 @@ START_TEST(a_piece_goes_with_its_last_reader_and_is_fetched_again) {
         read_part(1000, 50000);
         ck_assert_uint_eq(n_fetched(), 50000);
         cached_release(cached, &same);
-        ck_assert_uint_eq(n_on_disk(), 0);
+        ck_assert_uint_le(n_on_disk(), 2 * 4096); /* pages that are partly its own */
         ck_assert_uint_eq(n_held(), 0);
         read_part(1000, 50000);
         ck_assert_uint_eq(n_fetched(), 100000);
@@ -463,7 +480,8 @@ START_TEST(after_the_end_wants_are_canceled) {
         r = want_and_wait(&want, "large");
         ck_assert_int_eq(r, -ECANCELED);
         ck_assert_ptr_nonnull(want.why.text[0] ? want.why.text : NULL);
-        ck_assert_uint_eq(cached_ahead(cached, cached_path(cached), "large", 0, LARGE, 0), 0);
+        cached_ahead(cached, cached_path(cached), "large", 0, LARGE, 0);
+        ck_assert_uint_eq(n_fetched(), 0);
 }
 END_TEST
 
@@ -520,6 +538,8 @@ START_TEST(readers_side_by_side_read_what_they_wanted_whatever_makes_room) {
                 thread_join(threads[i]);
         finish();
         ck_assert_uint_eq(budget.used_bytes, 0);
+        begin(1ull << 30, NULL);
+        read_part(0, LARGE); /* what the journal says is here, is */
 }
 END_TEST
 
@@ -540,6 +560,7 @@ int main(void) {
                 { .test = a_torn_record_ends_it_and_the_next_one_takes_its_place },
                 { .test = what_was_noted_before_this_boot_is_in_doubt_until_it_is_noted_again },
                 { .test = what_has_gone_without_having_been_there_takes_nothing_from_the_sum },
+                { .test = a_journal_that_cannot_grow_is_forgotten_and_goes_on },
                 { .test = a_journal_is_known_by_its_first_bytes },
                 { .test = a_compressed_name_has_something_before_its_ending, .n_loops = 15 },
         };

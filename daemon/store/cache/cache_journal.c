@@ -133,6 +133,11 @@ int cache_journal_mark(struct cache_journal *journal) {
         return cache_journal_add(journal, &(struct journal_record){ .kind = JOURNAL_BOOT, .digest = boot_digest() });
 }
 
+void cache_journal_forget(struct cache_journal *journal) {
+        if (ftruncate(journal->fd, sizeof(struct journal_header)) == 0)
+                journal->end = sizeof(struct journal_header);
+}
+
 void cache_journal_close(struct cache_journal *journal) {
         closep(&journal->fd);
         journal->fd = -1;

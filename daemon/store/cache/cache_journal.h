@@ -48,6 +48,9 @@ int cache_journal_add(struct cache_journal *journal, struct journal_record *reco
 /* Appends a mark of this boot: what was noted until now is compared before it is served. 0 or an errno. */
 int cache_journal_mark(struct cache_journal *journal);
 
+/* Nothing of it is known any more: for who cannot note, on a full disk, that something has gone. */
+void cache_journal_forget(struct cache_journal *journal);
+
 void cache_journal_close(struct cache_journal *journal);
 
 /* Is it one at all? Another program's file may be called the same. */

@@ -98,7 +98,7 @@ struct cached {
         uint64_t *marked;  /* bytes that were looked ahead for, and that no want has asked for yet; cache->lock */
         uint32_t *due_s;   /* when the last of them is due, in seconds of the clock; cache->lock */
         uint64_t *digests; /* of doubtful ones; NULL: there are none */
-        struct cache_journal journal;  /* the keeper's, once it is open */
+        struct cache_journal journal;  /* cache->lock, once it is open */
         uint64_t n_bytes;              /* there; cache->lock */
         uint64_t used_ns;              /* when it was wanted last; cache->lock */
         LIST_HEAD(, cached_uses) uses; /* cache->lock */

@@ -35,8 +35,14 @@ static bool has_digest(struct flight *flight) {
 static int note(struct flight *flight, enum journal_kind kind) {
         struct journal_record record = { .chunk = flight->chunk, .n_bytes = flight->piece.n_bytes, .kind = kind };
 
+        struct cache *cache = flight->cached->cache;
+        int r;
+
         record.digest = XXH3_64bits(flight->piece.into, flight->piece.n_bytes);
-        return cache_journal_add(&flight->cached->journal, &record);
+        pthread_mutex_lock(&cache->lock); /* who releases a chunk that passes through notes that it has gone */
+        r = cache_journal_add(&flight->cached->journal, &record);
+        pthread_mutex_unlock(&cache->lock);
+        return r;
 }
 
 static int write_down(struct flight *flight, struct why *why) {

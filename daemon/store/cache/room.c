@@ -46,7 +46,8 @@ void room_drop(struct cached *cached, uint64_t chunk) {
         cached->n_bytes -= place.n_bytes;
         cached->cache->n_bytes -= place.n_bytes;
         cached->cache->counts.n_evicted += place.n_bytes;
-        cache_journal_add(&cached->journal, &record); /* before its bytes are gone */
+        if (cache_journal_add(&cached->journal, &record) < 0) /* before its bytes are gone */
+                cache_journal_forget(&cached->journal);
         flights_forget_pieces(cached, chunk);
         punch(cached, &place);
 }
