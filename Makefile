@@ -62,10 +62,13 @@ ALL_CFLAGS = -std=c11 -fPIC -pthread -fvisibility=hidden -ffp-contract=off $(WAR
 ALL_LDFLAGS = -pthread $(filter -fsanitize=%,$(CFLAGS_$(VARIANT))) -Wl,--as-needed $(LINKER) $(HARD_LDFLAGS) $(LDFLAGS)
 
 LIBS_proto := -lprotobuf-c
-LIBS_daemon := -lcurl -lexpat -lxxhash -larchive -levent_core -lmicrohttpd -luring -lprotobuf-c -ljpeg -lspng -lwebp -ltiff -lgif -lsndfile -lvorbis -logg -lsamplerate -lconfuse -lcjson -llz4 -lzstd -lsnappy -lz -lcrypto -lhwloc -lsystemd -lm
+LIBS_daemon := -lexpat -lxxhash -levent_core -luring -lprotobuf-c -ljpeg -lspng -lwebp -ltiff -lgif -lsndfile -lvorbis -logg -lsamplerate -lconfuse -lcjson -llz4 -lzstd -lsnappy -lz -lcrypto -lhwloc -lsystemd -lm
 LIBS_stage :=
+# Loaded when they are needed (proto/late/late.h): only what is linked with $(OBJ_linked) is linked to them as well.
+LIBS_late_daemon := -lcurl -larchive -lmicrohttpd
+LIBS_late_dlctl := -lmicrohttpd
 LIBS_client := -lprotobuf-c -lm
-LIBS_dlctl := -levent_core -lmicrohttpd -lprotobuf-c -lsndfile -lcjson -lcrypto -lz -lncursesw -ltinfo -lm
+LIBS_dlctl := -levent_core -lprotobuf-c -lsndfile -lcjson -lcrypto -lz -lncursesw -ltinfo -lm
 
 # Without MPI everything is built, but the staging program stages for one node only. `make MPICC=` leaves it out on purpose.
 MPICC ?= mpicc
@@ -85,11 +88,12 @@ endif
 
 KINDS := samplers picture_steps field_steps sounds collations formats
 GENERATED := $(O)/generated/proto/dataloader.pb-c.c $(O)/generated/proto/version.h $(KINDS:%=$(O)/generated/kinds/%.h) $(O)/generated/kinds/stages.h
-SRC_proto := $(wildcard proto/*.c proto/*/*.c proto/*/*/*.c)
+SRC_linked := proto/late/mhd_linked.c daemon/fetch/late/curl_linked.c daemon/fetch/late/archive_linked.c
+SRC_proto := $(filter-out $(SRC_linked),$(wildcard proto/*.c proto/*/*.c proto/*/*/*.c))
 SRC_staging := $(filter-out daemon/staging/run/stage_main.c,$(wildcard daemon/staging/*/*.c))
 SRC_daemon := $(filter-out daemon/main.c daemon/staging/run/stage_main.c $(SRC_staging),$(wildcard daemon/*/*.c daemon/*/*/*.c daemon/*/*/*/*.c daemon/*/*/*/*/*.c))
 # A feature that is not there is another file with the same functions, not an #ifdef.
-SRC_daemon := $(filter-out daemon/base/machine/linked_portable.c,$(SRC_daemon))
+SRC_daemon := $(filter-out daemon/base/machine/linked_portable.c $(SRC_linked),$(SRC_daemon))
 ifeq ($(VARIANT),fallback)
 SRC_daemon := $(filter-out daemon/io/uring.c,$(SRC_daemon))
 else
@@ -125,8 +129,9 @@ SRC_examples := $(wildcard client/examples/*.c)
 comma := ,
 obj = $(patsubst %.c,$(O)/obj/%.o,$(1))
 OBJ_proto := $(call obj,$(SRC_proto)) $(O)/obj/generated/dataloader.pb-c.o
-# A client reads no JPEG, and has no visitors.
-OBJ_proto_client := $(filter-out $(O)/obj/proto/jpeg/% $(O)/obj/proto/http/%,$(OBJ_proto))
+# A client reads no JPEG, has no visitors, and loads no library.
+OBJ_proto_client := $(filter-out $(addprefix $(O)/obj/proto/,jpeg/% http/% late/%),$(OBJ_proto))
+OBJ_linked := $(call obj,$(SRC_linked))
 OBJ_daemon := $(call obj,$(SRC_daemon))
 OBJ_staging := $(call obj,$(SRC_staging))
 OBJ_client := $(call obj,$(SRC_client))
@@ -333,6 +338,9 @@ $(B)/bench/%: $(O)/obj/tests/bench/%.o $(B)/libstaging.a $(B)/libdaemon.a $(B)/l
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon) $(LIBS_stage) -lcjson
 
+# Its other side is a bare loop of libcurl's.
+$(B)/bench/fetch_rate: LIBS_daemon += -lcurl
+
 # Plays the daemon's part, as in the client's tests.
 $(B)/bench/ready_batches: $(O)/obj/tests/bench/ready_batches.o $(OBJ_support) $(B)/libstaging.a $(B)/libdaemon.a $(B)/libdlclient.a $(B)/libproto.a
 	@mkdir -p $(@D)
@@ -386,10 +394,10 @@ $(B)/fuzz/guided_trace $(B)/fuzz/replay_trace: $(call obj,$(addprefix client/dlc
 # Whatever tests/faults/calls.h lists goes by a wrapper that may fail. The sanitizer's malloc() stands behind our own.
 FAULTS_WRAPPED := $(shell sed -nE 's/^(ERRNO|NEGATIVE|POSITIVE|AFTER|BYTES|VALUE|HAND).([A-Za-z0-9_]+).*/\2/p' tests/faults/calls.h)
 OBJ_faults := $(call obj,$(wildcard tests/faults/*.c))
-$(B)/faults/faults: $(OBJ_faults) $(OBJ_support) $(OBJ_cuda) $(B)/libkernels.a $(B)/libstaging.a $(B)/libdaemon.a $(B)/libdlclient.a $(B)/libproto.a
+$(B)/faults/faults: $(OBJ_faults) $(OBJ_linked) $(OBJ_support) $(OBJ_cuda) $(B)/libkernels.a $(B)/libstaging.a $(B)/libdaemon.a $(B)/libdlclient.a $(B)/libproto.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -rdynamic $(addprefix -Wl$(comma)--wrap=,$(FAULTS_WRAPPED)) -o $@ $^ $(LIBS_daemon) \
-		$(LIBS_stage) -lcjson -lcheck -lsubunit -lrt -lm
+		$(LIBS_late_daemon) $(LIBS_stage) -lcjson -lcheck -lsubunit -lrt -lm
 
 # Stands in for the driver of a GPU: whoever looks for libcuda.so.1 on this path finds it. It stays loaded, for it has threads.
 $(CUDA_DRIVER): $(call obj,$(SRC_cuda_driver)) $(B)/libkernels-cpu.a

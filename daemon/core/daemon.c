@@ -30,6 +30,7 @@
 #include "proto/base/bytes.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
+#include "proto/late/mhd_functions.h"
 #include "proto/version.h"
 
 #define DRAIN_TICK_US   20000
@@ -406,10 +407,14 @@ static int start_server(struct daemon *daemon, struct why *why) {
 
 static int start_metrics(struct daemon *daemon, struct why *why) {
         const struct settings *settings = daemon->settings;
+        struct why inner;
         int r;
 
         if (!settings->metrics_socket[0])
                 return 0;
+        r = mhd_load(&inner);
+        if (r < 0)
+                return why_set(why, r, "metrics_socket: %s", inner.text);
         r = listener_bind(&daemon->metrics_listener, &LISTENER_METRICS, settings->metrics_socket,
                           mode_of(settings->metrics_mode), -1, why);
         if (r < 0)

@@ -119,8 +119,10 @@ static int set_stores(struct http *http, const struct http_options *options, str
 
 int http_new(const struct http_options *options, struct http **ret_http, struct why *why) {
         _cleanup_(http_freep) struct http *http = NULL;
-        int r;
+        int r = curl_load(why);
 
+        if (r < 0)
+                return r;
         pthread_once(&libcurl_once, libcurl_begin);
         if (libcurl_result != CURLE_OK)
                 return why_set(why, -ENOMEM, "libcurl: %s", curl_easy_strerror(libcurl_result));

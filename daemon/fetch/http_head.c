@@ -1,11 +1,11 @@
 #include "daemon/fetch/http_head.h"
 
-#include <curl/curl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#include "daemon/fetch/late/curl_late.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text.h"
 

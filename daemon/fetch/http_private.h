@@ -1,13 +1,13 @@
 /* fetch/http_private.h: what fetch_http.c sets up once and http_request.c reads for each request. */
 #pragma once
 
-#include <curl/curl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdint.h>
 
 #include "daemon/fetch/credentials.h"
 #include "daemon/fetch/fetch_http.h"
+#include "daemon/fetch/late/curl_late.h"
 #include "daemon/fetch/of_user.h"
 #include "daemon/fetch/s3_address.h"
 #include "daemon/fetch/s3_regions.h"

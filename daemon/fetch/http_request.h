@@ -3,12 +3,12 @@
  * (fetch_http.c) or among many (fetch.c). */
 #pragma once
 
-#include <curl/curl.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "daemon/fetch/fetch_http.h"
 #include "daemon/fetch/http_head.h"
+#include "daemon/fetch/late/curl_late.h"
 #include "daemon/fetch/s3_regions.h"
 #include "daemon/store/record/url.h"
 #include "proto/base/why.h"

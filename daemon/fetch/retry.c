@@ -1,11 +1,11 @@
 #include "daemon/fetch/retry.h"
 
-#include <curl/curl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
 
+#include "daemon/fetch/late/curl_late.h"
 #include "proto/base/clock.h"
 
 #define SECOND_NS     1000000000ull

@@ -1,9 +1,10 @@
 #include "daemon/fetch/url_line.h"
 
-#include <curl/curl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+
+#include "daemon/fetch/late/curl_late.h"
 
 static bool must_be_encoded(unsigned char byte) {
         return byte <= ' ' || byte >= 0x7f || strchr("\"<>\\^`{|}", byte);

@@ -15,7 +15,8 @@ WHEEL_BELOW := -l:libssl.a -l:libnghttp2.a -l:libbrotlidec.a -l:libbrotlicommon.
 wheel_libs = -Wl,--start-group $(patsubst -l%,-l:lib%.a,$(filter-out $(WHEEL_SHARED) $(WHEEL_OURS),$(1))) $(WHEEL_BELOW) \
 	-Wl,--end-group $(filter $(WHEEL_SHARED),$(1)) -lgcc_s -lm
 
-# Found before what the archives hold for the same functions.
+# Found before what the archives hold for the same functions. Libraries that are loaded late elsewhere (OBJ_linked) are
+# inside: the machine may not have them, and what is inside costs no time at the start.
 WHEEL_INSTEAD := $(call obj,$(wildcard packaging/wheel/*.c) daemon/base/machine/linked_portable.c)
 WHEEL_ALONE := $(call obj,daemon/staging/nodes/cluster_mpi_absent.c)
 
@@ -34,15 +35,15 @@ wheel: ## daemon, dlctl, staging, library and the Python client as build/dlclien
 
 wheel-files: $(WHEEL_PROGRAMS:%=$(WHEEL)/bin/%) $(WHEEL)/$(SONAME) $(WHEEL)/$(SONAME_cuda)
 
-$(WHEEL)/bin/dataloaderd: $(O)/obj/daemon/main.o $(WHEEL_INSTEAD) $(B)/libdaemon.a $(B)/libproto.a
-	$(link_wheel) $(call wheel_libs,$(LIBS_daemon))
+$(WHEEL)/bin/dataloaderd: $(O)/obj/daemon/main.o $(WHEEL_INSTEAD) $(OBJ_linked) $(B)/libdaemon.a $(B)/libproto.a
+	$(link_wheel) $(call wheel_libs,$(LIBS_daemon) $(LIBS_late_daemon))
 
-$(WHEEL)/bin/dataloaderd-stage: $(O)/obj/daemon/staging/run/stage_main.o $(WHEEL_INSTEAD) $(WHEEL_ALONE) $(B)/libstaging.a \
+$(WHEEL)/bin/dataloaderd-stage: $(O)/obj/daemon/staging/run/stage_main.o $(WHEEL_INSTEAD) $(OBJ_linked) $(WHEEL_ALONE) $(B)/libstaging.a \
 		$(B)/libdaemon.a $(B)/libproto.a
-	$(link_wheel) $(call wheel_libs,$(filter -l%,$(LIBS_daemon) $(filter-out $(LIBS_mpi),$(LIBS_stage))))
+	$(link_wheel) $(call wheel_libs,$(filter -l%,$(LIBS_daemon) $(LIBS_late_daemon) $(filter-out $(LIBS_mpi),$(LIBS_stage))))
 
-$(WHEEL)/bin/dlctl: $(OBJ_dlctl) $(WHEEL_INSTEAD) $(B)/libdlclient.a $(B)/libproto.a
-	$(link_wheel) $(call wheel_libs,$(LIBS_dlctl))
+$(WHEEL)/bin/dlctl: $(OBJ_dlctl) $(WHEEL_INSTEAD) $(call obj,proto/late/mhd_linked.c) $(B)/libdlclient.a $(B)/libproto.a
+	$(link_wheel) $(call wheel_libs,$(LIBS_dlctl) $(LIBS_late_dlctl))
 
 $(WHEEL)/$(SONAME): $(OBJ_client) $(OBJ_proto_client) client/lib/libdlclient.map
 	@mkdir -p $(@D)

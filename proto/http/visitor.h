@@ -14,10 +14,11 @@
  * It is for the daemon and dlctl, and not for the client's library. */
 #pragma once
 
-#include <microhttpd.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <sys/queue.h>
+
+#include "proto/late/mhd_late.h"
 
 struct event;
 struct event_base;
@@ -73,8 +74,8 @@ struct visitors {
         void *question;
 };
 
-/* Serves on a listening socket, which stays the caller's. Returns 0 or a negative errno; visitors_close() in any case.
- * The struct stays where it is. */
+/* Serves on a listening socket, which stays the caller's; after mhd_load(). Returns 0 or a negative errno;
+ * visitors_close() in any case. The struct stays where it is. */
 int visitors_open(struct visitors *visitors, struct event_base *base, const struct visitors_options *options,
                   int listen_fd);
 void visitors_close(struct visitors *visitors);

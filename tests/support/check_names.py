@@ -19,7 +19,7 @@ import sys
 
 from check_unused import sources, without_comments
 
-ALTERNATIVES = re.compile(r"(_absent|_portable|neon|_avx2)\.c$|\.cu$|/vector_\w+\.h$|client/examples/")
+ALTERNATIVES = re.compile(r"(_absent|_linked|_portable|neon|_avx2)\.c$|\.cu$|/vector_\w+\.h$|client/examples/")
 DEFINED = re.compile(r"^(?!#|typedef|return|else|extern)(?:[A-Za-z_][\w*]*[ *]+)+\**([A-Za-z_]\w*)\([^;{}]*\)\s*\{", re.M)
 ATTRIBUTE = re.compile(r"__attribute__\(\(.*?\)\)")
 

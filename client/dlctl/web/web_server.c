@@ -208,7 +208,9 @@ int server_open(struct event_base *base, const struct server_options *options, s
         struct server *server;
         int n_address = 0, fd, r;
 
-        r = loopback_address(options, why, &address, &n_address);
+        r = mhd_load(why);
+        if (r == 0)
+                r = loopback_address(options, why, &address, &n_address);
         if (r < 0)
                 return r;
         fd = server_listen(&address, n_address);

@@ -4,9 +4,10 @@
  * One thread drives it; sockets_wake() may come from any. */
 #pragma once
 
-#include <curl/curl.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "daemon/fetch/late/curl_late.h"
 
 struct sockets {
         CURLM *multi;

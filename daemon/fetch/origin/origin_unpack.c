@@ -8,8 +8,6 @@
  * Folders are made for the files in them; empty folders are left out. Nothing is synced here: the tree does that once
  * for everything. */
 
-#include <archive.h>
-#include <archive_entry.h>
 #include <errno.h>
 #include <limits.h>
 #include <locale.h>
@@ -18,6 +16,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
+#include "daemon/fetch/late/archive_late.h"
 #include "daemon/fetch/origin/unpack_place.h"
 #include "daemon/store/plan/plan.h"
 #include "daemon/store/plan/plan_names.h"
@@ -498,7 +497,7 @@ static int origin_unpack_unpack(struct unpacking *unpacking) {
         return r;
 }
 
-int unpack_run(const struct unpack_options *options, struct why *why) {
+static int origin_unpack_run(const struct unpack_options *options, struct why *why) {
         struct unpacking unpacking = { .options = options, .why = why };
         /* Names are converted to the locale's characters; in a locale other than UTF-8 they would be lost. */
         locale_t utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0), before = uselocale(utf8);
@@ -517,4 +516,11 @@ int unpack_run(const struct unpack_options *options, struct why *why) {
         if (utf8)
                 freelocale(utf8);
         return r;
+}
+
+int unpack_run(const struct unpack_options *options, struct why *why) {
+        struct why inner;
+        int r = archive_load(&inner);
+
+        return r < 0 ? why_set(why, r, "%s: %s", options->archive, inner.text) : origin_unpack_run(options, why);
 }

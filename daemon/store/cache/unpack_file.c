@@ -1,11 +1,11 @@
 #include "daemon/store/cache/unpack_file.h"
 
-#include <archive.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "daemon/base/machine/disk.h"
+#include "daemon/fetch/late/archive_late.h"
 #include "daemon/store/cache/unpack_gzip.h"
 
 #define WINDOW_BYTES (1u << 20)
@@ -117,8 +117,13 @@ static int unpack_archive_run(const struct unpack_file *file, uint64_t *ret_n_by
 int unpack_file_run(const struct unpack_file *file, uint64_t *ret_n_bytes, struct why *why) {
         uint8_t head[2];
         ssize_t n = file->read(file->userdata, head, sizeof(head), 0);
+        struct why inner;
+        int r;
 
         if (n > 0 && unpack_is_gzip(head, (size_t)n))
                 return unpack_gzip_run(file, ret_n_bytes, why);
+        r = archive_load(&inner);
+        if (r < 0)
+                return why_set(why, r, "%s: %s", file->name, inner.text);
         return unpack_archive_run(file, ret_n_bytes, why); /* which says what read() cannot read */
 }

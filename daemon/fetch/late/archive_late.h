@@ -1,0 +1,33 @@
+/* fetch/late/archive_late.h: libarchive as its own header has it, but loaded when it is needed: see proto/late/late.h. */
+#pragma once
+
+#include "daemon/fetch/late/archive_functions.h"
+
+#define archive_entry_filetype                     (archive_late()->archive_entry_filetype)
+#define archive_entry_hardlink                     (archive_late()->archive_entry_hardlink)
+#define archive_entry_mode                         (archive_late()->archive_entry_mode)
+#define archive_entry_pathname                     (archive_late()->archive_entry_pathname)
+#define archive_entry_size                         (archive_late()->archive_entry_size)
+#define archive_entry_size_is_set                  (archive_late()->archive_entry_size_is_set)
+#define archive_entry_symlink                      (archive_late()->archive_entry_symlink)
+#define archive_error_string                       (archive_late()->archive_error_string)
+#define archive_filter_bytes                       (archive_late()->archive_filter_bytes)
+#define archive_filter_count                       (archive_late()->archive_filter_count)
+#define archive_format                             (archive_late()->archive_format)
+#define archive_read_append_filter                 (archive_late()->archive_read_append_filter)
+#define archive_read_data_block                    (archive_late()->archive_read_data_block)
+#define archive_read_free                          (archive_late()->archive_read_free)
+#define archive_read_new                           (archive_late()->archive_read_new)
+#define archive_read_next_header                   (archive_late()->archive_read_next_header)
+#define archive_read_open                          (archive_late()->archive_read_open)
+#define archive_read_open2                         (archive_late()->archive_read_open2)
+#define archive_read_set_format_option             (archive_late()->archive_read_set_format_option)
+#define archive_read_support_filter_bzip2          (archive_late()->archive_read_support_filter_bzip2)
+#define archive_read_support_filter_lz4            (archive_late()->archive_read_support_filter_lz4)
+#define archive_read_support_filter_xz             (archive_late()->archive_read_support_filter_xz)
+#define archive_read_support_filter_zstd           (archive_late()->archive_read_support_filter_zstd)
+#define archive_read_support_format_empty          (archive_late()->archive_read_support_format_empty)
+#define archive_read_support_format_raw            (archive_late()->archive_read_support_format_raw)
+#define archive_read_support_format_tar            (archive_late()->archive_read_support_format_tar)
+#define archive_read_support_format_zip_streamable (archive_late()->archive_read_support_format_zip_streamable)
+#define archive_set_error                          (archive_late()->archive_set_error)
