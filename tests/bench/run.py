@@ -97,6 +97,8 @@ their speed drifts. Times here are reported, never asserted.
                            for by name; writes a part of docs/performance.md)
     fetch_*                the fetcher beside curl and a bare libcurl multi loop: objects of 110 KB and of 8 MiB, at once and 30 ms late
                            (tests/bench/fetch.py)
+    remote_*               datasets whose path is a URL, cold, 30 ms away, beside local files and other libraries (only if asked for by
+                           name: minutes, and an environment from PyPI; tests/bench/remote.py)
     staging_vs_curl        MB/s of a staging of 1 GiB on one node, hashing included, over curl's with as many connections,
                            in turns; both from and to memory; staging_alone, staging_curl: the two; staging_vs_curl_checked:
                            over curl followed by `openssl dgst -sha256` of all files, a process a CPU, which promises as
@@ -154,6 +156,13 @@ def fetch():
     from fetch import measure
 
     measure(emit, BUILD)
+
+
+def remote():
+    """Datasets whose path is a URL."""
+    from remote import measure
+
+    measure(emit, BUILD, OUT, photos(), names_for("remote") or ["remote"])
 
 
 def coco():
@@ -287,6 +296,7 @@ MEASUREMENTS = [
     (("steps", "step"), steps),
     (("tokens",), tokens),
     (("fetch",), fetch),
+    (("remote",), remote),
     (("staging",), staging),
     (("torch_vs_daemon", "torch"), torch_vs_daemon),
     (("recipe",), recipes),
@@ -297,7 +307,7 @@ MEASUREMENTS = [
     (("growth",), growth),
     (("profile",), profile),
 ]
-NAMED_ONLY = (kills, packs, growth, profile)
+NAMED_ONLY = (kills, packs, growth, profile, remote)
 
 
 def names_asked(arguments):
