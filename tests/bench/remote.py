@@ -37,7 +37,7 @@ PEER_S = 6  # of another library's epoch, which may take minutes
 STEPS = "random_resized_crop(224) hflip(0.5)"
 # litdata: the newest that Debian's torch is new enough for; mosaicml-streaming's own list asks for the SDKs of three clouds.
 PACKAGES = ("webdataset==1.0.2", "datasets==5.2.0", "pandas<3", "numpy==1.26.4", "boto3", "brotli", "zstd", "python-snappy",
-            "xxhash<4", "catalogue", "lightning-utilities", "filelock", "tifffile")
+            "xxhash<4", "catalogue", "aiohttp", "requests", "lightning-utilities", "filelock", "tifffile")
 ALONE = ("pyarrow==21.0.0", "litdata==0.2.40", "mosaicml-streaming==0.13.0", "s3torchconnector==1.5.0", "s3torchconnectorclient==1.5.0")
 PROGRAMS = "/usr/sbin:/usr/bin:/sbin:" + os.environ.get("PATH", "")
 ECHO = "/usr/lib/nginx/modules/ngx_http_echo_module.so"
