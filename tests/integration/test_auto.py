@@ -103,7 +103,7 @@ def _(box):
              "gz.tfrecord": (b"\x1f\x8b\x08\0" + bytes(40), "compressed (gzip)"), "cut.arrow": (b"ARR", "cut.arrow"), "p.parquet": (b"PAR", "p.parquet"),
              "a.jsonl.br": (b"\x0b", "a.jsonl.br: is compressed, so that no sample can be read by itself; decompress it"),
              "a.zip": (b"PK\3\4", "a.zip: is compressed, so that no sample can be read by itself; decompress it"),
-             "a.jsonl.gz": (b"\x1f\x8b\x08\0" + bytes(40), 'a.jsonl.gz: is compressed, so that no sample can be read by itself; stage the dataset with prepare = "convert"'),
+             "a.jsonl.gz": (b"\x1f\x8b\x08\0" + bytes(40), "a.jsonl.gz: cannot be decompressed"),
              "two/a.csv": (b"", "several formats recognise it: csv, jsonl")}
     for name, (content, _) in wrong.items():
         write(box.path("w", name), content)
