@@ -12,11 +12,14 @@
 #include "daemon/ctl/users/access.h"
 #include "daemon/data/growth.h"
 #include "daemon/pipeline/catalog/catalog_remote.h"
+#include "daemon/store/record/url.h"
+#include "proto/base/path_url.h"
 
 #define PAGE_DATASETS 4u /* a row is 13 KB at most, most of it a path, an origin and nodes: below a packet */
 
 /* The strings of one row: they belong to the entry, or are made here. */
 struct row {
+        char path[URL_SHOWN_SIZE]; /* of a URL: without what may be a secret */
         Dlp__Dataset message;
         struct why text, last_error;
         Dlp__Staging staging;
@@ -234,6 +237,8 @@ static void ctl_datasets_fill(struct row *row, struct catalog_entry *entry) {
                 row->message.progress = tell_progress(&row->progress_message, &row->progress);
         row->message.name = entry->name;
         row->message.path = entry->path;
+        if (path_is_url(entry->path))
+                row->message.path = (char *)(uintptr_t)url_show(entry->path, row->path);
         row->message.format = entry->format;
         row->message.state = (char *)(uintptr_t)catalog_state_name(entry->state);
         dataset_fill_numbers(row, entry);

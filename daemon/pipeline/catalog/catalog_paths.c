@@ -72,8 +72,25 @@ static int add_options(const char *options, char text[DLP_DATASET_MAX], size_t n
         return 0;
 }
 
+/* A URL's query may be a signature: of it a name has a digest. */
+static int hide_query(const char *path, char ret_shown[DLP_PATH_MAX]) {
+        const char *query = path_is_url(path) ? strchr(path, '?') : NULL;
+        unsigned char digest[EVP_MAX_MD_SIZE];
+        int n;
+
+        if (query && strncmp(path, "http", 4) != 0)
+                query = NULL; /* a part of the key, or of a pattern */
+        if (query && !EVP_Digest(query, strlen(query), digest, NULL, EVP_sha256(), NULL))
+                return -ENOMEM;
+        n = snprintf(ret_shown, DLP_PATH_MAX, "%.*s", query ? (int)(query - path) : (int)DLP_PATH_MAX, path);
+        if (query && n + 16 < (int)DLP_PATH_MAX)
+                snprintf(ret_shown + n, DLP_PATH_MAX - (size_t)n, "?...%02x%02x%02x%02x", digest[0], digest[1],
+                         digest[2], digest[3]);
+        return n < (int)DLP_PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
 int catalog_path_name(const char *path, const char *options, char ret_name[DLP_DATASET_MAX], struct why *why) {
-        char text[DLP_DATASET_MAX];
+        char text[DLP_DATASET_MAX], shown[DLP_PATH_MAX];
         size_t n = 0;
         int r;
 
@@ -83,7 +100,9 @@ int catalog_path_name(const char *path, const char *options, char ret_name[DLP_D
                 return why_set(why, -EINVAL,
                                "dataset: the path %s has control characters or is not UTF-8; rename what has them",
                                path);
-        r = add_path(path, text, &n);
+        r = hide_query(path, shown);
+        if (r == 0)
+                r = add_path(shown, text, &n);
         if (r < 0)
                 return why_set(why, -EINVAL, "dataset: the path %s is longer than %u bytes", path, DLP_PATH_MAX);
         if (options[0])

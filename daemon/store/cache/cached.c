@@ -253,12 +253,15 @@ static uint64_t chunk_takes_ns(struct cached *cached, const struct flight *fligh
         return n_bytes * 1000 / bytes_per_s(cached, now_ns) * 1000000 + 2 * cached->speed.first_byte_ns;
 }
 
+#define DENSE_SHARE 4u /* a chunk of which so much is needed soon is fetched as a whole, whether it can stay or not */
+
 /* The chunk, after those that are needed before it; and if that cannot be here in time, the piece; this one alone if
  * the chunk could not stay for whoever needs another piece of it. */
 static bool fetch_ahead(struct cached *cached, const struct cache_want *want, uint64_t chunk, uint64_t due_ns) {
         struct cache *cache = cached->cache;
         uint64_t now_ns = clock_now_ns(), offset;
         uint32_t due_s = (uint32_t)((now_ns + due_ns) / 1000000000ull) + 1, n_bytes;
+        struct chunk_place place = cached_place(cached, chunk);
         struct flight *flight, *piece = NULL;
         bool has_begun = false, is_piece, is_full;
 
@@ -270,7 +273,7 @@ static bool fetch_ahead(struct cached *cached, const struct cache_want *want, ui
         if (flight && (!flight->is_chunk || flight->phase != FLIGHT_QUEUED))
                 return false;
         is_piece = is_small(cached, chunk, n_bytes);
-        is_full = is_piece && room_is_full(cache, cached_place(cached, chunk).n_bytes);
+        is_full = is_piece && cached->marked[chunk] < place.n_bytes / DENSE_SHARE && room_is_full(cache, place.n_bytes);
         if (!flight && !is_full) {
                 flight = begin_chunk(cached, chunk, false);
                 has_begun = flight != NULL;
