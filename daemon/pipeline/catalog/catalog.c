@@ -39,7 +39,6 @@ static struct catalog_dataset *catalog_dataset_new(struct dataset *dataset, stru
         }
         open->dataset = dataset;
         open->ledger = ledger;
-        open->packed_fd = -1;
         snprintf(open->name, sizeof(open->name), "%s", name);
         atomic_store_explicit(&open->refs, 1, memory_order_relaxed);
         pthread_mutex_init(&open->error_lock, NULL);
@@ -62,7 +61,6 @@ void catalog_dataset_unref(struct catalog_dataset *dataset) {
         free(dataset->parts);
         remote_unref(dataset->remote);
         unpacked_unref(dataset->unpacked);
-        closep(&dataset->packed_fd);
         version_lock_free(dataset->lock); /* after the last file is closed */
         pthread_mutex_destroy(&dataset->error_lock);
         free(dataset);
@@ -256,7 +254,6 @@ struct catalog_dataset *opening_take(struct opening *opening) {
         open->lock = opening->lock;
         open->remote = opening->remote;
         open->unpacked = opening->unpacked;
-        open->packed_fd = opening->packed_fd;
         open->doubt = opening->doubt;
         if (opening->unprotected.text[0])
                 log_warning("dataset", "%s: version %s cannot be locked against removal while it is served: %s",
@@ -377,7 +374,6 @@ void entry_open(struct catalog_entry *entry) {
 
         if (opening) {
                 opening->entry = entry;
-                opening->packed_fd = -1;
                 opening->errands = entry_errands(entry);
                 opening->options = strdup(entry->options);
                 r = opening->options ? opening_aim(opening, entry) : -ENOMEM;

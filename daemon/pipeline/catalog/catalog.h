@@ -43,7 +43,6 @@ struct catalog_dataset {
         struct remote *remote; /* it lies elsewhere (catalog_remote.h); NULL: its files are here */
 
         struct unpacked *unpacked; /* its files were compressed (catalog_unpacked.c); NULL: they are read as they are */
-        int packed_fd;             /* of `unpacked`: the folder with the compressed ones; else -1 */
 
         struct version_lock *lock;          /* of a staged version, against its removal; NULL: not staged */
         TAILQ_ENTRY(catalog_dataset) older; /* in catalog_staged.older; main thread */

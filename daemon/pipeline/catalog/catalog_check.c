@@ -25,8 +25,7 @@ static void check_work(void *userdata) {
 
         errand_begin(check->errands, NULL);
         check->result = dataset_is_current(check->open->dataset, &check->why);
-        if (check->result == 0 && check->open->unpacked &&
-            !unpacked_is_current(check->open->unpacked, check->open->packed_fd))
+        if (check->result == 0 && check->open->unpacked && !unpacked_is_current(check->open->unpacked))
                 check->result = why_set(&check->why, SOURCE_STALE, "a compressed file has changed");
         errand_end();
 }

@@ -23,7 +23,6 @@ struct opening {
         struct ledger *ledger;
         struct remote *remote;     /* of a dataset whose path is a URL; else NULL */
         struct unpacked *unpacked; /* of compressed files; else NULL */
-        int packed_fd;             /* the folder that has them; -1 */
         struct version_lock *lock;
         struct why unprotected; /* why the version has no lock; "" otherwise */
         struct dataset_report report;

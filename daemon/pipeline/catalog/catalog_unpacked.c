@@ -33,17 +33,18 @@ bool unpacked_is_due(const struct opening *opening, const struct dataset_spec *s
 }
 
 int opening_unpack(struct opening *opening, struct dataset_spec *spec, const struct index_watch *watch) {
+        _cleanup_(closep) int root_fd = -1;
         struct files files = { 0 };
         struct unpacked_terms terms;
         struct cpus cpus;
         struct why found = opening->why;
-        int r = find_files(spec, &files, &opening->packed_fd, &opening->why);
+        int r = find_files(spec, &files, &root_fd, &opening->why);
 
         if (r < 0)
                 return r;
         cpus_find(&cpus);
         terms = (struct unpacked_terms){ .root = files.root,
-                                         .root_fd = opening->packed_fd,
+                                         .root_fd = root_fd,
                                          .names = files.names,
                                          .n_names = files.n_names,
                                          .cached = opening->remote ? opening->remote->cached : NULL,
@@ -57,11 +58,8 @@ int opening_unpack(struct opening *opening, struct dataset_spec *spec, const str
                 opening->why = found;
                 r = -ENOTSUP;
         }
-        if (r < 0) {
-                closep(&opening->packed_fd);
-                opening->packed_fd = -1;
+        if (r < 0)
                 return r;
-        }
         spec->path = unpacked_path(opening->unpacked);
         spec->origin = NULL;
         return 0;
@@ -69,6 +67,4 @@ int opening_unpack(struct opening *opening, struct dataset_spec *spec, const str
 
 void opening_drop_unpacked(struct opening *opening) {
         unpacked_unref(TAKE_PTR(opening->unpacked));
-        closep(&opening->packed_fd);
-        opening->packed_fd = -1;
 }

@@ -31,6 +31,7 @@ struct unpacked {
         struct cache_opened opened; /* keeps its folder from being removed */
         char path[PATH_MAX];
         int files_fd;
+        int root_fd; /* the folder that has the compressed files */
         struct compressed files;
         struct cache_journal journal;
         uint64_t n_bytes; /* of plain files, complete */
@@ -309,6 +310,7 @@ static void unpacked_free(struct unpacked *unpacked) {
                 return;
         cache_journal_close(&unpacked->journal);
         closep(&unpacked->files_fd);
+        closep(&unpacked->root_fd);
         compressed_fini(&unpacked->files);
         free(unpacked);
 }
@@ -343,7 +345,7 @@ int cache_unpacked_open(struct cache *cache, const struct unpacked_terms *terms,
         if (r < 0)
                 return r;
         unpacked->cache = cache;
-        unpacked->files_fd = unpacked->journal.fd = -1;
+        unpacked->files_fd = unpacked->journal.fd = unpacked->root_fd = -1;
         r = compressed_find(terms, &unpacked->files, why);
         if (r < 0)
                 return r;
@@ -359,12 +361,13 @@ int cache_unpacked_open(struct cache *cache, const struct unpacked_terms *terms,
                 cache_opened_end(cache, &unpacked->opened);
                 return r;
         }
+        unpacked->root_fd = fcntl(terms->root_fd, F_DUPFD_CLOEXEC, 0); /* without it, no change is noticed */
         *ret_unpacked = TAKE_PTR(unpacked);
         return 0;
 }
 
-bool unpacked_is_current(const struct unpacked *unpacked, int root_fd) {
-        return compressed_is_current(&unpacked->files, root_fd);
+bool unpacked_is_current(const struct unpacked *unpacked) {
+        return compressed_is_current(&unpacked->files, unpacked->root_fd);
 }
 
 void unpacked_unref(struct unpacked *unpacked) {

@@ -40,7 +40,7 @@ int cache_unpacked_open(struct cache *cache, const struct unpacked_terms *terms,
 /* The folder; or the one file, if the terms have one name. */
 const char *unpacked_path(const struct unpacked *unpacked);
 
-/* Are the compressed files what they were? `root_fd` as in the terms. Blocks for a stat of each. */
-bool unpacked_is_current(const struct unpacked *unpacked, int root_fd);
+/* Are the compressed files what they were? Blocks for a stat of each. */
+bool unpacked_is_current(const struct unpacked *unpacked);
 
 void unpacked_unref(struct unpacked *unpacked); /* NULL is fine */
