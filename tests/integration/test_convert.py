@@ -305,7 +305,6 @@ def _(box):
                 print(f"        without {name}: there is no {program}")
                 continue
             folder = shutil.copytree(os.path.join(vectors, name), box.path("origin", name))
-            box.daemon({"set": {"path": folder, "format": form}}, name=f"packed-{name}").refused("set", 'prepare = "convert"')
             staging = Staging(box, "file://" + folder, name=name, format="auto", prepare="convert")
             staging.run()
             equal(sorted(map(os.path.basename, files_of(staging.path))),

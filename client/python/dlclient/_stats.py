@@ -35,8 +35,8 @@ class Stats:
     wait_share: float       # of the time, 0 to 1, that the rank of this node that waits most has waited for batches;
                             # while all ranks are at the same step, of each step the longest wait of a rank
     input_bound: str        # "not": below 5 %; "moderately": below 20 %; "highly"
-    limit: str              # what limits the job: "trainer", "reading", "origin", "decoding", "step", "latency", "rank",
-                            # "order", "outage", "restart", "ended", "nothing yet"; see dlctl(1)
+    limit: str              # what limits the job: "trainer", "reading", "origin", "decoding", "step", "latency",
+                            # "rank", "order", "outage", "restart", "ended", "nothing yet"; see dlctl(1)
     verdict: str            # a sentence: whether data hold up the job, and what limits it
     advice: str             # a sentence: what to change, and what that would give
     tokens_per_second: float  # of text in the samples that the ranks of this node took; 0: its fields are not tokens

@@ -164,8 +164,8 @@ def _refuse_other_data(known: Dict[str, Any], identity: Identity) -> None:
                              f"{_advice('digest')}{grow}")
     same = known["digest"] == identity.digest
     if same and known.get("blocks", "") != identity.blocks:
-        raise StateError("state: blocks: the dataset's samples are distributed over other shards than when the state was "
-                         f"saved, so its order of blocks is another: begin anew, or restore the shards{grow}")
+        raise StateError("state: blocks: the dataset's samples are distributed over other shards than when the state "
+                         f"was saved, so its order of blocks is another: begin anew, or restore the shards{grow}")
     name = "samples" if same else "digest"
     raise StateError(f"state: {name}: the state was saved with {known[name]!r}, this loader has "
                      f"{getattr(identity, name)!r}{_advice(name)}{grow}")
