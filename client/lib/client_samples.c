@@ -56,11 +56,32 @@ static int client_samples_take_numbers(struct dlc_loader *loader, const Dlp__Sam
         return 0;
 }
 
+/* The reply is the caller's (dlp__reply__free_unpacked()), and answers this question. */
+static int client_samples_call(struct dlc_loader *loader, Dlp__SamplesRequest *body, Dlp__Reply **ret_reply) {
+        Dlp__Request request = DLP__REQUEST__INIT;
+        Dlp__Reply *reply;
+        int r;
+
+        request.body_case = DLP__REQUEST__BODY_SAMPLES;
+        request.samples = body;
+        r = dli_connection_call(&loader->connection, &request, DLI_ANSWER_TIMEOUT_MS, &loader->reason, &reply, NULL, 0);
+        if (r == DLI_ASK_AGAIN)
+                return -EREMOTEIO;
+        if (r < 0)
+                return r;
+        if (reply->body_case != DLP__REPLY__BODY_SAMPLES) {
+                dlp__reply__free_unpacked(reply, NULL);
+                return why_set(&loader->reason, -EPROTO, "the daemon at %s answered another question",
+                               loader->connection.path);
+        }
+        *ret_reply = reply;
+        return 0;
+}
+
 /* One request for what is missing: all numbers, or the names after those that are there. */
 static int client_samples_ask_page(struct dlc_loader *loader, struct question *question) {
         uint32_t first = question->field ? 0 : loader->n_names;
         Dlp__SamplesRequest body = DLP__SAMPLES_REQUEST__INIT;
-        Dlp__Request request = DLP__REQUEST__INIT;
         Dlp__Reply *reply;
         int r;
 
@@ -69,17 +90,10 @@ static int client_samples_ask_page(struct dlc_loader *loader, struct question *q
         if (question->field)
                 body.field = (char *)(uintptr_t)question->field;
         body.lengths = question->lengths;
-        request.body_case = DLP__REQUEST__BODY_SAMPLES;
-        request.samples = &body;
-        r = dli_connection_call(&loader->connection, &request, DLI_ANSWER_TIMEOUT_MS, &loader->reason, &reply, NULL, 0);
-        if (r == DLI_ASK_AGAIN)
-                return -EREMOTEIO;
+        r = client_samples_call(loader, &body, &reply);
         if (r < 0)
                 return r;
-        if (reply->body_case != DLP__REPLY__BODY_SAMPLES)
-                r = why_set(&loader->reason, -EPROTO, "the daemon at %s answered another question",
-                            loader->connection.path);
-        else if (question->field)
+        if (question->field)
                 r = client_samples_take_numbers(loader, reply->samples, question);
         else
                 r = client_samples_add_names(loader, reply->samples, question->n - first);
@@ -224,7 +238,6 @@ static int client_samples_add_blocks(struct dlc_loader *loader, const ProtobufCB
 
 static int ask_blocks(struct dlc_loader *loader, void *userdata) {
         Dlp__SamplesRequest body = DLP__SAMPLES_REQUEST__INIT;
-        Dlp__Request request = DLP__REQUEST__INIT;
         uint64_t first = loader->blocks.n;
         Dlp__Reply *reply;
         int r;
@@ -233,18 +246,10 @@ static int ask_blocks(struct dlc_loader *loader, void *userdata) {
         body.samples = &first;
         body.n_samples = 1;
         body.blocks = true;
-        request.body_case = DLP__REQUEST__BODY_SAMPLES;
-        request.samples = &body;
-        r = dli_connection_call(&loader->connection, &request, DLI_ANSWER_TIMEOUT_MS, &loader->reason, &reply, NULL, 0);
-        if (r == DLI_ASK_AGAIN)
-                return -EREMOTEIO;
+        r = client_samples_call(loader, &body, &reply);
         if (r < 0)
                 return r;
-        if (reply->body_case == DLP__REPLY__BODY_SAMPLES)
-                r = client_samples_add_blocks(loader, &reply->samples->numbers);
-        else
-                r = why_set(&loader->reason, -EPROTO, "the daemon at %s answered another question",
-                            loader->connection.path);
+        r = client_samples_add_blocks(loader, &reply->samples->numbers);
         dlp__reply__free_unpacked(reply, NULL);
         return r;
 }

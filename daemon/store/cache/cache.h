@@ -1,7 +1,7 @@
 /* store/cache/cache.h: datasets that lie elsewhere (a bucket, a hub, a web server), as folders of this node.
  *
  * An origin that is opened becomes a folder with all of its files, in their full length and at first without a byte:
- * they are sparse. Whoever wants to read a part asks for it first (cached_want(), cached_need()), and it is fetched
+ * they are sparse. Whoever wants to read a part asks for it first (cached_want(), cached_read()), and it is fetched
  * into the file's place, unless it is there. So formats and readers need not know where a dataset lies, and what was
  * streamed once is read as any local file is.
  *

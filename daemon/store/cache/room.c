@@ -184,14 +184,17 @@ static void see_age(struct cache *cache, const char *folder, void *userdata) {
         snprintf(oldest->folder, sizeof(oldest->folder), "%s", folder);
 }
 
-/* The one that was written to the longest ago goes as a whole. Returns its bytes; 0: there is none. */
+/* The one that was written to the longest ago goes as a whole. Returns its bytes; 0: there is none that can go. */
 static uint64_t remove_oldest(struct cache *cache) {
         struct oldest oldest = { 0 };
 
         for_each_folder(cache, see_age, &oldest);
         if (!oldest.folder[0])
                 return 0;
-        nftw(oldest.folder, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+        if (nftw(oldest.folder, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) != 0) {
+                log_warning("cache", "%s: cannot be removed to make room; remove it by hand", oldest.folder);
+                return 0;
+        }
         log_info("cache", "%s: removed, to make room; no dataset has it open", oldest.folder);
         return oldest.n_bytes > 0 ? oldest.n_bytes : 1;
 }
