@@ -14,6 +14,7 @@ import urllib.parse
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 import faulty_server
 import s3_server
+from failing_fs import SmallDisk
 from harness import (Skip, Table, case, check_sequence, contains, die_with_parent, end, equal, few, indices, main,
                      patience, samples_of, sha256_of, within, write)
 from private import Home
@@ -258,6 +259,18 @@ def _(box):
                         cache_limit=f"{limit >> 10}KiB")
     for name, seed in (("images", 1), ("others", 2), ("images", 3), ("others", 4)):
         check_images(daemon.read(name, batch=4, epochs=2, seed=seed), os.path.join(root, name), batch=4, epochs=2, seed=seed)
+
+
+@case("a disk that is full long before the limit lowers the limit: it is said, and all of the data are served")
+def _(box):
+    root = box.path("origin")
+    make_images(root, few(120, 60), size=64 * KIB)
+    server = Nginx(box, root)
+    disk = SmallDisk(box, bytes_of(os.path.join(root, "images")) // 2)
+    daemon = box.daemon({"d": at(list_of(server, root, "images"), "images")}, cache_dir=os.path.join(disk.path, "cache"), cache_limit="1GiB")
+    check_images(daemon.read("d", batch=4, epochs=3, seed=1), os.path.join(root, "images"), batch=4, epochs=3, seed=1)
+    equal(daemon.objects("errors"), [], "damage")
+    contains(daemon.log(), "no space left on its disk")
 
 
 @case("a second daemon is refused the folder of the first, with what to do; after its end it may have it")

@@ -264,6 +264,10 @@ bool room_is_full(const struct cache *cache, uint64_t n_bytes);
 /* Makes room for a chunk of n_bytes of this origin. False: there is none, what is here stays. */
 bool room_make(struct cached *cached, uint64_t newcomer, uint64_t n_bytes);
 
+/* The disk is full: from now on the cache holds at most what it has now, without the n_bytes that are being written,
+ * and an eighth of it goes. False: nothing may go. */
+bool room_shrink(struct cached *cached, uint64_t n_bytes);
+
 /* Removes folders of origins that are not open, the oldest first, until there is room for n_bytes. Without the lock: it
  * takes as long as removing does. The keeper's. */
 void room_clear(struct cache *cache, uint64_t n_bytes);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "daemon/base/log.h"
 #include "daemon/base/machine/disk.h"
 #include "daemon/base/threads/thread.h"
 #include "daemon/store/cache/cache_private.h"
@@ -138,6 +139,23 @@ static void keep_doubtful(struct flight *flight, struct cache_wants *done) {
         pthread_mutex_unlock(&cache->lock);
 }
 
+/* Others write to the disk as well: what is full before the limit is reached has a lower limit. */
+static int write_within(struct flight *flight, struct why *why) {
+        struct cached *cached = flight->cached;
+        int r = write_down(flight, why);
+        bool has_room;
+
+        if (r != -ENOSPC && r != -EDQUOT)
+                return r;
+        pthread_mutex_lock(&cached->cache->lock);
+        has_room = room_shrink(cached, flight->is_chunk ? flight->piece.n_bytes : 0);
+        pthread_mutex_unlock(&cached->cache->lock);
+        if (!has_room)
+                return r;
+        log_warning("cache", "%s; until the daemon is started again, less is kept", why->text);
+        return write_down(flight, why);
+}
+
 static void keeper_keep(struct flight *flight) {
         struct cached *cached = flight->cached;
         struct cache *cache = cached->cache;
@@ -152,7 +170,7 @@ static void keeper_keep(struct flight *flight) {
         } else {
                 if (result == 0) {
                         keeper_make_place(flight);
-                        result = write_down(flight, &why);
+                        result = write_within(flight, &why);
                 }
                 pthread_mutex_lock(&cache->lock);
                 if (flight->job.result == 0)

@@ -247,6 +247,26 @@ bool room_make(struct cached *cached, uint64_t newcomer, uint64_t n_bytes) {
         return true;
 }
 
+bool room_shrink(struct cached *asker, uint64_t n_bytes) {
+        struct cache *cache = asker->cache;
+        uint64_t limit = cache->n_bytes - n_bytes, least = limit - limit / DLP_AHEAD_SHARE;
+        struct cached *cached;
+
+        LIST_FOREACH(cached, &cache->origins, entry)
+                for (uint64_t i = 0; i < cached->n_chunks && cache->n_bytes - n_bytes > least; i++) {
+                        uint64_t chunk = cached->next_victim++ % cached->n_chunks;
+
+                        if (cached->states[chunk] == CHUNK_ABSENT || cached->pins[chunk] > 0)
+                                continue;
+                        forget_marks(cached, chunk); /* it will be fetched again */
+                        room_drop(cached, chunk);
+                }
+        if (cache->n_bytes - n_bytes == limit)
+                return false;
+        cache->limit = limit;
+        return true;
+}
+
 static void add_bytes(struct cache *cache, const char *folder, void *userdata) {
         char mark[PATH_MAX + 16];
 
