@@ -43,8 +43,8 @@ SETTING(index_dir, TEXT, .example = "/var/cache/dataloaderd", .max = 3072, .unit
         .prose = "Where index files and the ledgers of damaged samples are kept. Default: $CACHE_DIRECTORY (systemd "
                  "sets it), else $XDG_CACHE_HOME/dataloaderd, else ~/.cache/dataloaderd.")
 SETTING(cache_dir, TEXT, .example = "/var/cache/dataloaderd/remote", .max = 3072, .unit = "path",
-        .prose = "Where the files of datasets whose path is a URL are kept, as far as they were fetched. One daemon uses a "
-                 "folder at a time. Default: the folder remote in index_dir.")
+        .prose = "Where the files of datasets whose path is a URL are kept, as far as they were fetched. Daemons that "
+                 "use the same folder have a part of it each, and of cache_limit. Default: the folder remote in index_dir.")
 SETTING(cache_limit, SIZE, .initial = "0", .max = UINT64_MAX, .unit = "bytes",
         .prose = "The most bytes of that folder; 0: four fifths of what is free there or used by it.")
 SETTING(tokenizers, TEXT, .initial = "/etc/dataloaderd/tokenizers", .max = 3072, .unit = "path", .reloads = true,

@@ -89,14 +89,23 @@ static void transparent_huge_pages(char *word, size_t capacity) {
 
 /* Nothing while no dataset lies elsewhere and none is compressed. */
 static void ctl_status_add_cache(struct facts *facts, struct server *server) {
+        static char others[128]; /* main thread only; stays valid until the reply is sent */
         struct cache_counts cache;
 
         number_values_take_cache(server, &cache);
-        if (cache.limit == 0)
+        if (!cache.dir)
                 return;
+        others[0] = '\0';
+        if (cache.n_others > 0)
+                snprintf(others, sizeof(others),
+                         "%u more daemon%s use%s cache_dir, each a folder; they share cache_limit", cache.n_others,
+                         cache.n_others > 1 ? "s" : "", cache.n_others > 1 ? "" : "s");
+        facts_add(facts, "cache_folder", cache.dir, "", others);
         facts_add_number(facts, "cache_used", cache.n_bytes, "bytes",
-                         "held in cache_dir: what was fetched, and what was unpacked");
-        facts_add_number(facts, "cache_most", cache.limit, "bytes", "that may be held there: cache_limit");
+                         "held there: what was fetched, and what was unpacked");
+        facts_add_number(facts, "cache_most", cache.limit, "bytes",
+                         cache.n_others > 0 ? "that may be held there: a part of cache_limit"
+                                            : "that may be held there: cache_limit");
 }
 
 static void add_memory_limit(struct facts *facts, const struct server *server) {

@@ -32,9 +32,10 @@ void number_values_take_cache(struct server *server, struct cache_counts *ret_co
         struct counters *counters = pipeline_counters(server->options.pipeline);
         struct cache *cache = server->options.catalog->cache;
 
-        *ret_counts = (struct cache_counts){ 0 };
-        if (!cache || !cache_counts(cache, ret_counts))
+        if (!cache || !cache_counts(cache, ret_counts)) {
+                *ret_counts = (struct cache_counts){ 0 };
                 return;
+        }
 #define TAKE(name, member) atomic_store_explicit(&counters->name, ret_counts->member, memory_order_relaxed)
         TAKE(n_cache_hits, n_hits);
         TAKE(n_cache_misses, n_misses);

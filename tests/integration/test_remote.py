@@ -4,6 +4,7 @@ happens to the server, the daemon and the disk meanwhile; and what is here is no
 import json
 import os
 import shutil
+import signal
 import struct
 import sys
 import time
@@ -38,6 +39,7 @@ def make_all(root):
     write(os.path.join(root, "arrays", "x.npy"), b"\x93NUMPY\x01\0" + len(head).to_bytes(2, "little") + head.encode() + noise(1, 64 * 36))
 
 
+PICTURES = ' {format="imagefolder"}'
 KINDS = {"images": ("imagefolder", "raw"), "tars": ("webdataset", "bin; cls"), "text": ("auto", "text; n"), "parquet": ("auto", None),
          "mds": ("mds", "x; y"), "arrays": ("auto", None)}
 
@@ -178,18 +180,54 @@ def _(box):
     contains(daemon.log(), "no space left on its disk")
 
 
-@case("a second daemon is refused the folder of the first, with what to do; after its end it may have it")
+@case("daemons in one cache_dir have a folder each and keep cache_limit together; what a killed one leaves is found by the next one, and makes room if nobody comes")
 def _(box):
     root = box.path("origin")
-    make_images(root, 12)
+    make_images(root, few(120, 60), size=64 * KIB)
+    shutil.copytree(os.path.join(root, "images"), os.path.join(root, "others"))
     server = Nginx(box, root)
-    url = list_of(server, root, "images")
-    first = box.daemon({"d": at(url, "images")}, cache_dir=box.path("cache"))
-    first.read("d")
-    second = box.daemon({"d": at(url, "images")}, cache_dir=box.path("cache"))
-    contains(second.refused("d"), "another daemon uses", box.path("cache"), "a folder of its own")
-    first.stop()
-    check_images(second.read("d"), os.path.join(root, "images"))
+    urls = {name: list_of(server, root, name) for name in ("images", "others")}
+    cache, limit = box.path("cache"), bytes_of(os.path.join(root, "images")) * 3 // 2
+
+    def one(name, **terms):
+        home = Home(box, DATALOADERD_PRIVATE=f"cache_dir={cache} cache_limit={limit >> 10}KiB")
+        reader = home.reader(urls[name] + PICTURES, batch=4, seed=2, **terms)
+        return home, reader
+
+    def fact(home, name):
+        return next(row for row in home.status()["obtained"] if row["name"] == name)
+
+    def held():
+        return sum(os.stat(os.path.join(cache, path)).st_blocks * 512 for path in paths_below(cache) if "/files/" in path)
+
+    first, reader = one("images", epochs=2)
+    check_images(reader.good(), os.path.join(root, "images"), epochs=2, batch=4, seed=2)
+    all_bytes = held()
+    second, reader = one("others", epochs=20, delay_ms=10)
+    reader.wait_lines(1)
+    within(20, lambda: held() < all_bytes + limit // 8 and int(fact(second, "cache_used")["value"]) > limit // 4,
+           "the first has made room for the second")
+    equal(fact(second, "cache_folder")["value"], os.path.join(cache, "2"), "its folder")
+    contains(fact(second, "cache_folder")["text"], "1 more daemon uses cache_dir")
+    contains(second.log(), f"another daemon uses {cache}")
+    check_images(reader.good(), os.path.join(root, "others"), epochs=20, batch=4, seed=2)
+    equal(held() <= limit * 1.1, True, f"{held()} bytes are held, cache_limit is {limit}")
+    check_images(first.read(urls["images"] + PICTURES, batch=4, seed=3), os.path.join(root, "images"), batch=4, seed=3)
+    pid, = second.pids()
+    os.kill(pid, signal.SIGKILL)
+    within(20, lambda: not second.pids(), "its end")
+    n_before = len(server.seen())
+    third, reader = one("others", epochs=1)
+    check_images(reader.good(), os.path.join(root, "others"), batch=4, seed=2)
+    equal(fact(third, "cache_folder")["value"], os.path.join(cache, "2"), "the folder of the killed one")
+    n_again = sum(row[0] == "GET" and row[3].startswith("/others/") for row in server.seen()[n_before:])
+    equal(n_again < len(samples_of(os.path.join(root, "others"))) * 3 // 4, True, f"{n_again} were fetched again")
+    third.stop()
+
+    def is_removed():
+        check_images(first.read(urls["images"] + PICTURES, batch=4, seed=4), os.path.join(root, "images"), batch=4, seed=4)
+        return not [path for path in paths_below(os.path.join(cache, "2")) if "/files/" in path]
+    within(20, is_removed, "what nobody has any more has made room")
 
 
 @case("a listing that has changed: what is the same stays, what is not is fetched, what has gone goes")

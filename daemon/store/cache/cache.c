@@ -5,12 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/base/log.h"
 #include "daemon/base/threads/thread.h"
+#include "daemon/store/cache/cache_folders.h"
 #include "daemon/store/cache/cache_private.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
@@ -23,8 +24,8 @@ int cache_new(const struct cache_options *options, struct cache **ret_cache) {
 
         if (!cache)
                 return -ENOMEM;
-        cache->dir = strdup(options->dir);
-        if (!cache->dir) {
+        cache->root = strdup(options->dir);
+        if (!cache->root) {
                 free(cache);
                 return -ENOMEM;
         }
@@ -69,6 +70,7 @@ void cache_free(struct cache *cache) {
         pthread_cond_destroy(&cache->changed);
         pthread_mutex_destroy(&cache->lock);
         pthread_mutex_destroy(&cache->opening);
+        free(cache->root);
         free(cache->dir);
         free(cache);
 }
@@ -90,50 +92,51 @@ static int make_folders(const char *path) {
 
 /* Files that are open are known by their paths, and the kernel says those without links. */
 static int cache_resolve_folder(struct cache *cache, struct why *why) {
-        char *resolved = realpath(cache->dir, NULL);
+        char *resolved = realpath(cache->root, NULL);
 
         if (!resolved)
-                return why_errno(why, -errno, "cache_dir: %s", cache->dir);
+                return why_errno(why, -errno, "cache_dir: %s", cache->root);
         if (strlen(resolved) > CACHE_DIR_MAX) {
                 free(resolved);
-                return why_errno(why, -ENAMETOOLONG, "cache_dir: %s", cache->dir);
+                return why_errno(why, -ENAMETOOLONG, "cache_dir: %s", cache->root);
         }
-        free(cache->dir);
-        cache->dir = resolved;
+        free(cache->root);
+        cache->root = resolved;
         return 0;
 }
 
 static int cache_take_folder(struct cache *cache, struct why *why) {
-        char path[PATH_MAX];
-        int r = make_folders(cache->dir);
-        _cleanup_(closep) int fd = -1;
+        int r = make_folders(cache->root);
 
         if (r < 0)
-                return why_errno(why, r, "cache_dir: %s", cache->dir);
-        snprintf(path, sizeof(path), "%s/.lock", cache->dir);
-        fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-        if (fd < 0)
-                return why_errno(why, -errno, "cache_dir: %s", path);
-        if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-                return why_set(why, -EBUSY,
-                               "cache_dir: another daemon uses %s; give this one a folder of its own, as in "
-                               "DATALOADERD_PRIVATE=\"cache_dir=/scratch/mine\"",
-                               cache->dir);
+                return why_errno(why, r, "cache_dir: %s", cache->root);
         r = cache_resolve_folder(cache, why);
         if (r == 0)
-                r = room_measure(cache, why);
+                r = cache_folders_take(cache, why);
+        if (r < 0)
+                return r;
+        r = room_measure(cache, why);
         if (r == 0)
                 r = keeper_start(cache, why);
-        if (r == 0)
-                cache->lock_fd = take_fd(&fd);
-        return r;
+        if (r < 0) {
+                closep(&cache->lock_fd);
+                cache->lock_fd = -1;
+                return r;
+        }
+        if (cache->idx_folder > 1)
+                log_info("cache", "another daemon uses %s; this one has %s, and both share cache_limit", cache->root,
+                         cache->dir);
+        pthread_mutex_lock(&cache->lock);
+        cache->is_begun = true;
+        pthread_mutex_unlock(&cache->lock);
+        return 0;
 }
 
 int cache_begin(struct cache *cache, struct why *why) {
         int r = 0;
 
         pthread_mutex_lock(&cache->opening);
-        if (cache->lock_fd < 0)
+        if (!cache->is_begun)
                 r = cache_take_folder(cache, why);
         pthread_mutex_unlock(&cache->opening);
         return r;
@@ -237,15 +240,17 @@ void cache_keep_counts(struct cached *cached) {
 
 bool cache_counts(struct cache *cache, struct cache_counts *ret_counts) {
         struct cached *cached;
-        bool is_used;
+        bool is_begun;
 
         pthread_mutex_lock(&cache->lock);
-        is_used = cache->lock_fd >= 0;
+        is_begun = cache->is_begun;
         *ret_counts = cache->counts;
+        ret_counts->dir = is_begun ? cache->dir : NULL;
+        ret_counts->n_others = cache->n_others;
         ret_counts->n_bytes = cache->n_bytes;
         ret_counts->limit = cache->limit;
         LIST_FOREACH(cached, &cache->origins, entry)
                 cache_add_fetched(cached, ret_counts);
         pthread_mutex_unlock(&cache->lock);
-        return is_used;
+        return is_begun;
 }

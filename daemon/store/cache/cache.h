@@ -13,8 +13,10 @@
  * full, what comes passes through: it is removed once it was read and is not needed within anybody's horizon. Origins
  * that nobody has used for a while make room first. Nothing but what this cache has fetched is ever removed.
  *
- * One daemon uses a folder at a time. Any thread may call everything here; done() is called on threads of the cache,
- * should hand over and return, and may ask for more. */
+ * Several daemons may use one folder: each has a part of it, and of the limit (store/cache/cache_folders.h). Any thread
+ * may call everything here; done() is called on threads of the cache, should hand over and return, and may ask for
+ * more.
+ */
 #pragma once
 
 #include <stdatomic.h>
@@ -65,7 +67,7 @@ struct cached_terms {
 
 /* Lists the origin, or takes the one that is open with these terms, and makes its folder. If it does not answer, the
  * listing of an earlier time serves. Blocks as long as listing takes, which is a request a thousand files. Returns 0;
- * an errno with `why`: of the origin (fetch/origin/origin.h), -EBUSY: another daemon has the folder. */
+ * an errno with `why`: of the origin (fetch/origin/origin.h), or of the cache's folder. */
 int cached_open(struct cache *cache, const struct cached_terms *terms, struct cached **ret_cached, struct why *why);
 
 void cached_unref(struct cached *cached); /* NULL is fine */
@@ -140,6 +142,8 @@ struct cache_counts {
         uint64_t n_requests, n_retries, n_paused; /* as in struct fetcher_counts, of the origins that are open */
         uint64_t first_byte_ns;                   /* the median, of the origin that is the slowest */
         uint64_t n_evicted;                       /* bytes */
+        const char *dir;                          /* where: cache_dir, or the folder in it that is ours */
+        uint32_t n_others;                        /* daemons that use the same cache_dir */
 };
 
 /* False: nothing was opened in it yet. */

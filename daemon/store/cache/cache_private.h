@@ -112,9 +112,11 @@ struct cached {
 
 struct cache {
         struct cache_options options;
-        char *dir;
-        uint64_t limit;
-        int lock_fd;             /* -1: the folder is not ours yet */
+        char *root;              /* cache_dir, which several daemons may use */
+        char *dir;               /* the folder in it that is ours, or itself */
+        uint32_t idx_folder;     /* of that; 1: itself */
+        int lock_fd;             /* -1: none is ours yet */
+        uint64_t whole_limit;    /* of all folders */
         pthread_mutex_t opening; /* one origin is opened at a time */
 
         pthread_mutex_t lock;   /* of all that follows, and of what says so above */
@@ -122,6 +124,7 @@ struct cache {
         pthread_t keeper;       /* writes what has landed; has all files and journals */
         bool has_keeper;
         bool has_no_closed; /* there is no folder whose origin is not open */
+        bool is_begun;      /* all above is set */
         bool is_cancelled, is_ending;
         atomic_bool is_over; /* as is_cancelled, for who waits for an answer */
         LIST_HEAD(, cache_opened) opened;
@@ -139,12 +142,17 @@ struct cache {
         uint64_t n_origin_bytes;                /* of all files of the origins that are open */
         uint64_t n_bytes;                       /* of all origins, also those that are not open */
         uint64_t n_passing_bytes;               /* of them, what is to go once it was read */
+        uint64_t limit;                         /* of n_bytes: our part of the whole one, */
+        uint64_t disk_limit;                    /* and at most this, since the disk was full */
+        uint32_t n_others;                      /* daemons that use the same cache_dir */
+        uint64_t equal_part;                    /* of what they may hold together */
+        uint32_t n_asking;                      /* who waits for an equal part (cache_folders_ask()) */
         struct cache_counts counts;
 };
 
 /* ---- cache.c ---- */
 
-/* The folder is ours, and its limit known, from the first origin on. -EBUSY: another daemon has it. */
+/* A folder is ours, and its limit known, from the first origin on. */
 int cache_begin(struct cache *cache, struct why *why);
 
 /* What was fetched for it stays counted when it is closed. */
@@ -271,6 +279,14 @@ bool room_shrink(struct cached *cached, uint64_t n_bytes);
 /* Removes folders of origins that are not open, the oldest first, until there is room for n_bytes. Without the lock: it
  * takes as long as removing does. The keeper's. */
 void room_clear(struct cache *cache, uint64_t n_bytes);
+
+/* The limit may have become lower: removes what is beyond it, as far as it may go. As room_clear(). */
+void room_fit(struct cache *cache);
+
+/* In this folder of cache_dir: removes the one that was written to the longest ago and is not open, as a whole, and
+ * returns its bytes (0: there is none that can go); adds up what all of them have. Without the lock. */
+uint64_t room_remove_oldest(struct cache *cache, const char *dir);
+uint64_t room_bytes_in(const char *dir);
 
 /* Removes a chunk that is there. Nobody has it pinned. */
 void room_drop(struct cached *cached, uint64_t chunk);

@@ -14,6 +14,7 @@
 #include "daemon/base/machine/disk.h"
 #include "daemon/base/machine/file_stamp.h"
 #include "daemon/base/work/crew.h"
+#include "daemon/store/cache/cache_folders.h"
 #include "daemon/store/cache/cache_private.h"
 #include "daemon/store/cache/compressed.h"
 #include "daemon/store/cache/unpack_file.h"
@@ -223,6 +224,7 @@ static int cache_unpack_all(struct unpacked *unpacked, const struct unpacked_ter
         int r;
 
         room_clear(unpacked->cache, unpacked->files.n_bytes);
+        cache_folders_ask(unpacked->cache);
         pthread_mutex_lock(&unpacked->cache->lock);
         unpacking.n_room = unpacked->cache->limit > unpacked->cache->n_bytes
                                    ? unpacked->cache->limit - unpacked->cache->n_bytes

@@ -9,8 +9,12 @@
 #include "daemon/base/log.h"
 #include "daemon/base/machine/disk.h"
 #include "daemon/base/threads/thread.h"
+#include "daemon/store/cache/cache_folders.h"
 #include "daemon/store/cache/cache_private.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
+
+#define LOOK_NS 500000000ull /* so often, what other daemons in the same cache_dir say */
 
 void keeper_take(struct fetch_job *job) {
         struct flight *flight = job->userdata;
@@ -188,15 +192,29 @@ static void keeper_keep(struct flight *flight) {
         }
 }
 
+/* cache->lock is held, and given up meanwhile. */
+static void keeper_look(struct cache *cache) {
+        pthread_mutex_unlock(&cache->lock);
+        cache_folders_look(cache);
+        room_fit(cache);
+        pthread_mutex_lock(&cache->lock);
+}
+
 static void *keeper_main(void *userdata) {
         struct cache *cache = userdata;
+        uint64_t look_ns = clock_now_ns() + LOOK_NS;
         struct flight *flight;
 
         pthread_mutex_lock(&cache->lock);
         while (!cache->is_ending || cache->n_flying > 0) {
+                if (clock_now_ns() >= look_ns) {
+                        keeper_look(cache);
+                        look_ns = clock_now_ns() + LOOK_NS;
+                        continue;
+                }
                 flight = TAILQ_FIRST(&cache->landed);
                 if (!flight) {
-                        pthread_cond_wait(&cache->changed, &cache->lock);
+                        thread_wait_until(&cache->changed, &cache->lock, look_ns);
                         continue;
                 }
                 TAILQ_REMOVE(&cache->landed, flight, entry);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "daemon/base/log.h"
+#include "daemon/store/cache/cache_folders.h"
 #include "daemon/store/cache/cache_private.h"
 #include "daemon/store/cache/uses_private.h"
 #include "proto/base/cleanup.h"
@@ -147,36 +148,36 @@ static bool room_is_open(struct cache *cache, const char *folder) {
 }
 
 /* Calls take() for each folder of an origin. */
-static void for_each_folder(struct cache *cache, void (*take)(struct cache *cache, const char *folder, void *userdata),
-                            void *userdata) {
-        DIR *dir = opendir(cache->dir);
+static void for_each_folder(const char *path, void (*take)(const char *folder, void *userdata), void *userdata) {
+        DIR *dir = opendir(path);
         struct dirent *entry;
 
         while (dir && (entry = readdir(dir))) {
                 char folder[PATH_MAX], mark[PATH_MAX + 16];
 
-                snprintf(folder, sizeof(folder), "%s/%s", cache->dir, entry->d_name);
+                snprintf(folder, sizeof(folder), "%s/%s", path, entry->d_name);
                 snprintf(mark, sizeof(mark), "%s/journal", folder);
                 if (entry->d_name[0] != '.' && cache_journal_is_one(mark))
-                        take(cache, folder, userdata);
+                        take(folder, userdata);
         }
         if (dir)
                 closedir(dir);
 }
 
 struct oldest {
+        struct cache *cache;
         char folder[PATH_MAX];
         uint64_t n_bytes;
         time_t used;
 };
 
-static void see_age(struct cache *cache, const char *folder, void *userdata) {
+static void see_age(const char *folder, void *userdata) {
         struct oldest *oldest = userdata;
         char mark[PATH_MAX + 16];
         struct stat status;
 
         snprintf(mark, sizeof(mark), "%s/journal", folder);
-        if (room_is_open(cache, folder) || stat(mark, &status) < 0 ||
+        if (room_is_open(oldest->cache, folder) || stat(mark, &status) < 0 ||
             (oldest->folder[0] && status.st_mtime >= oldest->used))
                 return;
         oldest->used = status.st_mtime;
@@ -184,11 +185,10 @@ static void see_age(struct cache *cache, const char *folder, void *userdata) {
         snprintf(oldest->folder, sizeof(oldest->folder), "%s", folder);
 }
 
-/* The one that was written to the longest ago goes as a whole. Returns its bytes; 0: there is none that can go. */
-static uint64_t remove_oldest(struct cache *cache) {
-        struct oldest oldest = { 0 };
+uint64_t room_remove_oldest(struct cache *cache, const char *dir) {
+        struct oldest oldest = { .cache = cache };
 
-        for_each_folder(cache, see_age, &oldest);
+        for_each_folder(dir, see_age, &oldest);
         if (!oldest.folder[0])
                 return 0;
         if (nftw(oldest.folder, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) != 0) {
@@ -203,19 +203,20 @@ void room_clear(struct cache *cache, uint64_t n_bytes) {
         bool is_full = true;
 
         while (is_full) {
-                uint64_t n_removed = 0;
+                uint64_t n_elsewhere, n_removed;
 
                 pthread_mutex_lock(&cache->lock);
                 is_full = room_is_full(cache, n_bytes) && !cache->has_no_closed;
                 pthread_mutex_unlock(&cache->lock);
                 if (!is_full || pthread_mutex_trylock(&cache->opening) != 0)
                         return; /* one is being opened: who comes next tries again */
-                n_removed = remove_oldest(cache);
+                n_elsewhere = cache_folders_make_room(cache);
+                n_removed = n_elsewhere > 0 ? 0 : room_remove_oldest(cache, cache->dir);
                 pthread_mutex_unlock(&cache->opening);
                 pthread_mutex_lock(&cache->lock);
                 cache->n_bytes -= n_removed < cache->n_bytes ? n_removed : cache->n_bytes;
-                cache->counts.n_evicted += n_removed;
-                cache->has_no_closed = n_removed == 0;
+                cache->counts.n_evicted += n_elsewhere + n_removed;
+                cache->has_no_closed = n_elsewhere + n_removed == 0;
                 pthread_mutex_unlock(&cache->lock);
         }
 }
@@ -247,13 +248,12 @@ bool room_make(struct cached *cached, uint64_t newcomer, uint64_t n_bytes) {
         return true;
 }
 
-bool room_shrink(struct cached *asker, uint64_t n_bytes) {
-        struct cache *cache = asker->cache;
-        uint64_t limit = cache->n_bytes - n_bytes, least = limit - limit / DLP_AHEAD_SHARE;
+/* What is here and nobody has pinned goes, until n_bytes are left. */
+static void room_drop_until(struct cache *cache, uint64_t n_bytes) {
         struct cached *cached;
 
         LIST_FOREACH(cached, &cache->origins, entry)
-                for (uint64_t i = 0; i < cached->n_chunks && cache->n_bytes - n_bytes > least; i++) {
+                for (uint64_t i = 0; i < cached->n_chunks && cache->n_bytes > n_bytes; i++) {
                         uint64_t chunk = cached->next_victim++ % cached->n_chunks;
 
                         if (cached->states[chunk] == CHUNK_ABSENT || cached->pins[chunk] > 0)
@@ -261,30 +261,55 @@ bool room_shrink(struct cached *asker, uint64_t n_bytes) {
                         forget_marks(cached, chunk); /* it will be fetched again */
                         room_drop(cached, chunk);
                 }
+}
+
+bool room_shrink(struct cached *asker, uint64_t n_bytes) {
+        struct cache *cache = asker->cache;
+        uint64_t limit = cache->n_bytes - n_bytes;
+
+        room_drop_until(cache, n_bytes + limit - limit / DLP_AHEAD_SHARE);
         if (cache->n_bytes - n_bytes == limit)
                 return false;
-        cache->limit = limit;
+        cache->limit = cache->disk_limit = limit;
         return true;
 }
 
-static void add_bytes(struct cache *cache, const char *folder, void *userdata) {
+void room_fit(struct cache *cache) {
+        room_clear(cache, 0);
+        pthread_mutex_lock(&cache->lock);
+        if (cache->n_bytes > cache->limit)
+                room_drop_until(cache, cache->limit);
+        pthread_mutex_unlock(&cache->lock);
+}
+
+static void add_bytes(const char *folder, void *userdata) {
+        uint64_t *n_bytes = userdata;
         char mark[PATH_MAX + 16];
 
-        (void)userdata;
         snprintf(mark, sizeof(mark), "%s/journal", folder);
-        cache->n_bytes += cache_journal_bytes(mark);
+        *n_bytes += cache_journal_bytes(mark);
+}
+
+uint64_t room_bytes_in(const char *dir) {
+        uint64_t n_bytes = 0;
+
+        for_each_folder(dir, add_bytes, &n_bytes);
+        return n_bytes;
 }
 
 int room_measure(struct cache *cache, struct why *why) {
         struct statvfs space;
 
-        cache->n_bytes = 0;
-        for_each_folder(cache, add_bytes, NULL);
-        cache->limit = cache->options.limit;
-        if (cache->limit > 0)
-                return 0;
-        if (statvfs(cache->dir, &space) < 0)
-                return why_errno(why, -errno, "cache_dir: %s", cache->dir);
-        cache->limit = ((uint64_t)space.f_bavail * space.f_frsize + cache->n_bytes) / 5 * 4;
+        cache->n_bytes = room_bytes_in(cache->dir);
+        cache->whole_limit = cache->options.limit;
+        cache->disk_limit = UINT64_MAX;
+        if (cache->whole_limit == 0) {
+                if (statvfs(cache->dir, &space) < 0)
+                        return why_errno(why, -errno, "cache_dir: %s", cache->dir);
+                cache->whole_limit = ((uint64_t)space.f_bavail * space.f_frsize + cache->n_bytes +
+                                      cache_folders_elsewhere(cache)) /
+                                     5 * 4;
+        }
+        cache_folders_look(cache);
         return 0;
 }
