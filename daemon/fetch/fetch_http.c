@@ -212,6 +212,8 @@ static void fetch_http_pause_for(uint64_t pause_ns, const _Atomic bool *cancel) 
 struct document {
         struct http_answer answer; /* so far, of this try */
         size_t n_room, limit;      /* of its body */
+        http_wanted wanted;        /* NULL: it is */
+        int is_wanted;             /* as that said */
         struct http_head head;     /* once it has worked */
 };
 
@@ -240,6 +242,7 @@ static int perform(struct http *http, CURL *easy, const struct http_ask *ask, st
                 return r;
         }
         document->answer.n_bytes = 0;
+        document->is_wanted = document->wanted ? -EAGAIN : true;
         result = curl_easy_perform(easy);
         if (request.sink_error == -EFBIG)
                 r = why_set(why, -EFBIG, "%s: larger than it may be", request.shown);
@@ -324,14 +327,15 @@ static int fetch_http_take_all(void *userdata, const uint8_t *bytes, size_t n_by
         }
         memcpy(answer->body + answer->n_bytes, bytes, n_bytes);
         answer->n_bytes += n_bytes;
-        return 0;
+        if (document->is_wanted == -EAGAIN)
+                document->is_wanted = document->wanted(answer->body, answer->n_bytes);
+        return document->is_wanted ? 0 : -EALREADY;
 }
 
-int http_get(struct http *http, const char *url, const char *query, size_t limit, const _Atomic bool *cancel,
-             struct http_answer *ret_answer, struct why *why) {
-        struct document document = { .limit = limit };
+static int get_document(struct http *http, const char *url, const char *query, struct document *document,
+                        const _Atomic bool *cancel, struct http_answer *ret_answer, struct why *why) {
         struct http_ask ask = {
-                .url = url, .query = query, .sink = fetch_http_take_all, .userdata = &document, .cancel = cancel
+                .url = url, .query = query, .sink = fetch_http_take_all, .userdata = document, .cancel = cancel
         };
         struct http_failure failure;
         struct http_facts facts;
@@ -341,16 +345,32 @@ int http_get(struct http *http, const char *url, const char *query, size_t limit
         if (r >= 0 && parsed.scheme == URL_FILE)
                 r = fetch_http_look_at_file(http, url, &facts, why);
         if (r >= 0)
-                r = perform_again(http, &ask, &document, &failure, why);
-        if (r >= 0 && !document.answer.body && !(document.answer.body = malloc(1)))
+                r = perform_again(http, &ask, document, &failure, why);
+        if (r >= 0 && !document->answer.body && !(document->answer.body = malloc(1)))
                 r = -ENOMEM;
-        if (r < 0) {
-                http_answer_fini(&document.answer);
+        if (r == 0 && !document->is_wanted)
+                r = HTTP_NOT_WANTED;
+        if (r != 0) {
+                http_answer_fini(&document->answer);
                 return r;
         }
-        document.answer.body[document.answer.n_bytes] = '\0';
-        *ret_answer = document.answer;
+        document->answer.body[document->answer.n_bytes] = '\0';
+        *ret_answer = document->answer;
         return 0;
+}
+
+int http_get(struct http *http, const char *url, const char *query, size_t limit, const _Atomic bool *cancel,
+             struct http_answer *ret_answer, struct why *why) {
+        struct document document = { .limit = limit };
+
+        return get_document(http, url, query, &document, cancel, ret_answer, why);
+}
+
+int http_get_if(struct http *http, const char *url, size_t limit, http_wanted wanted, const _Atomic bool *cancel,
+                struct http_answer *ret_answer, struct why *why) {
+        struct document document = { .limit = limit, .wanted = wanted };
+
+        return get_document(http, url, NULL, &document, cancel, ret_answer, why);
 }
 
 /* ---- size and kind of a document --------------------------------------------------------------------------------- */

@@ -66,6 +66,16 @@ static inline void http_answer_fini(struct http_answer *answer) { /* of zeros, t
 int http_get(struct http *http, const char *url, const char *query, size_t limit, const _Atomic bool *cancel,
              struct http_answer *ret_answer, struct why *why);
 
+/* Do these first bytes of a document, of `n_bytes` so far, begin what is to be read? -EAGAIN: only more of it can tell.
+ */
+typedef int (*http_wanted)(const char *body, size_t n_bytes);
+
+/* The same as http_get(), unless the document turns out to be another one than was meant: then the rest is not read,
+ * and it returns HTTP_NOT_WANTED. What ends before that can be told is returned. */
+#define HTTP_NOT_WANTED 1
+int http_get_if(struct http *http, const char *url, size_t limit, http_wanted wanted, const _Atomic bool *cancel,
+                struct http_answer *ret_answer, struct why *why);
+
 struct http_facts {
         uint64_t n_bytes;  /* UINT64_MAX: it does not say */
         char etag[256];    /* "" : it does not say */

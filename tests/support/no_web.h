@@ -53,6 +53,16 @@ int http_get(struct http *http, const char *url, const char *query, size_t limit
         return 0;
 }
 
+int http_get_if(struct http *http, const char *url, size_t limit, http_wanted wanted, const _Atomic bool *cancel,
+                struct http_answer *ret_answer, struct why *why) {
+        int r = http_get(http, url, NULL, limit, cancel, ret_answer, why);
+
+        if (r < 0 || wanted(ret_answer->body, ret_answer->n_bytes))
+                return r;
+        http_answer_fini(ret_answer);
+        return HTTP_NOT_WANTED;
+}
+
 static int look(const char *url, const _Atomic bool *cancel, struct http_facts *ret_facts, struct why *why) {
         if (web.bad[3] && strstr(url, web.bad[3]))
                 while (!*cancel)

@@ -110,6 +110,36 @@ START_TEST(files_lie_beside_the_manifest_or_where_redirects_led) {
 }
 END_TEST
 
+static const struct {
+        const char *text;
+        bool is_data;
+} FIRST_LINES[] = {
+        { "{\"path\":\"a\",\"size\":1,\"n\":2}\n", false },
+        { "\xef\xbb\xbf{\"size\":1,\"path\":\"a\"}\r\n", false },
+        { "{\"path\":\"a\",\"size\":1}", false }, /* its line does not end */
+        { "{\"text\":\"a\",\"size\":1}\n", true },
+        { "{\"path\":\"a.wav\",\"text\":\"b\"}\n{\"path\":\"a\",\"size\":1}\n", true },
+        { "{\"path\":\"a\",\"Size\":1}\n", true },
+        { "{}\n", true },
+};
+
+START_TEST(json_lines_are_a_manifest_if_the_first_one_has_its_keys_and_data_if_not) {
+        const char *text = FIRST_LINES[_i].text;
+        struct plan *plan;
+
+        web_is(text, NULL);
+        plan = survey_url("http://h/d/m.jsonl?x=1");
+        if (FIRST_LINES[_i].is_data)
+                is_file(plan, 0, "m.jsonl", "http://h/d/m.jsonl?x=1");
+        else
+                is_file(plan, 0, "a", "http://h/d/a");
+        plan_free(plan);
+        if (FIRST_LINES[_i].is_data) /* whoever says what it is, is told what is wrong */
+                refused(&(struct origin_options){ .url = "http://h/m.jsonl", .kind = "manifest", .unpack = "no" },
+                        -EINVAL, "m.jsonl:1: ");
+}
+END_TEST
+
 START_TEST(a_page_in_place_of_a_manifest_is_said_to_be_one) {
         web_is("<html>log in</html>", NULL);
         refused_url("http://h/m.jsonl", -EINVAL, "http://h/m.jsonl: this is an HTML");
@@ -416,6 +446,8 @@ int main(void) {
                 { "kinds", the_kind_is_seen_from_the_url_or_said, ARRAY_SIZE(KINDS) },
                 { "kinds", an_unknown_way_to_unpack_is_refused },
                 { "one", files_lie_beside_the_manifest_or_where_redirects_led },
+                { "one", json_lines_are_a_manifest_if_the_first_one_has_its_keys_and_data_if_not,
+                  ARRAY_SIZE(FIRST_LINES) },
                 { "one", a_page_in_place_of_a_manifest_is_said_to_be_one },
                 { "one", one_file_has_its_urls_name_and_what_the_server_says_of_it },
                 { "list", a_lists_files_keep_the_folders_in_which_they_differ },

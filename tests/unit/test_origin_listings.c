@@ -111,7 +111,27 @@ START_TEST(a_text_without_end_in_a_listing_is_refused) {
         web.error = -ENOENT;
         refused_url("s3://b/p", -ENOENT, "s3://b/p: there is no such bucket");
         web.error = -EACCES;
-        refused_url("s3://b/p", -EACCES, "may these credentials list");
+        refused_url("s3://b/p/", -EACCES, "may these credentials list");
+}
+END_TEST
+
+START_TEST(a_key_that_nothing_is_below_is_an_object_even_if_the_bucket_may_not_be_listed) {
+        struct plan *plan;
+
+        web_is(RESULT "</ListBucketResult>", NULL);
+        for (int i = 0; i < 2; i++) {
+                plan = survey_url("s3://b/d/x.parquet");
+                ck_assert_uint_eq(plan_n_files(plan), 1);
+                is_file(plan, 0, "x.parquet", "s3://b/d/x.parquet");
+                plan_free(plan);
+                web.error = -EACCES;
+        }
+        web.bad[0] = "x.parquet";
+        refused_url("s3://b/d/x.parquet", -EACCES, "may these credentials list");
+        web.error = 0;
+        refused_url("s3://b/d/x.parquet", -EINVAL, "no such object, and nothing below it");
+        refused(&(struct origin_options){ .url = "s3://b/d/y.parquet", .kind = "s3", .unpack = "no" }, -EINVAL,
+                "nothing below it");
 }
 END_TEST
 
@@ -287,6 +307,7 @@ int main(void) {
                 { "s3", an_object_stores_listing_is_read_to_its_end },
                 { "s3", what_is_no_listing_is_refused_in_a_sentence, ARRAY_SIZE(NO_LISTINGS) },
                 { "s3", a_text_without_end_in_a_listing_is_refused },
+                { "s3", a_key_that_nothing_is_below_is_an_object_even_if_the_bucket_may_not_be_listed },
                 { "patterns", a_pattern_takes_what_it_stands_for_of_a_listing, ARRAY_SIZE(PATTERNS) },
                 { "patterns", braces_in_a_web_servers_path_are_files_whose_sizes_are_asked_for },
                 { "hub", a_hubs_files_are_of_the_commit_that_the_branch_is_at },

@@ -64,9 +64,11 @@ static const char *other_than_text(const struct http_answer *answer) {
         return NULL;
 }
 
-int origin_text(struct origin_run *run, struct http_answer *ret_answer, struct why *why) {
+int origin_text(struct origin_run *run, http_wanted wanted, struct http_answer *ret_answer, struct why *why) {
         uint64_t most = origin_text_max(run->options);
-        int r = http_get(run->http, run->url, NULL, most, run->options->cancel, ret_answer, why);
+        const _Atomic bool *cancel = run->options->cancel;
+        int r = wanted ? http_get_if(run->http, run->url, most, wanted, cancel, ret_answer, why)
+                       : http_get(run->http, run->url, NULL, most, cancel, ret_answer, why);
         const char *other = r == 0 ? other_than_text(ret_answer) : NULL;
         char limit[BYTES_TEXT_MAX];
 

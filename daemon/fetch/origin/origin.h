@@ -1,14 +1,15 @@
 /* fetch/origin/origin.h: from an origin's URL to a plan. Each kind is a row in the table of origin.c.
  *
- *   manifest  JSON Lines (*.jsonl, *.ndjson)            list     a URL a line (*.txt, *.list)
+ *   manifest  JSON Lines (*.jsonl, *.ndjson) of it      list     a URL a line (*.txt, *.list)
  *   s3, gs    everything below s3://bucket/prefix       folder   everything below file:///folder
  *   hf        what a dataset's repository of the hub    file     one file, or those that braces in a web server's
  *             holds (fetch/hub_address.h)                        path stand for
  *   archive   one tar or zip, to be unpacked
  *
- * "auto" tells them apart by the URL: s3: and gs: with a key that is not an archive, manifest or list is a prefix; a
- * file: URL that is a folder is one; of the hub, only an archive is something else than data. Braces, and * and ? where
- * names can be listed, choose among the names (origin_pattern.h).
+ * "auto" tells them apart by the URL: s3: and gs: with a key that is not an archive, manifest or list is a prefix, or
+ * the one object that is there if nothing is below it; a file: URL that is a folder is one; of the hub, only an archive
+ * is something else than data. JSON Lines whose first line has no keys of a manifest are data, one file. Braces, and *
+ * and ? where names can be listed, choose among the names (origin_pattern.h).
  *
  * Paths in the plan: of a manifest its own. Of a list what is left of the URLs' paths below the longest folder that
  * they have in common, so that labels that are folders stay; two URLs of one path are refused, whatever their hosts. Of

@@ -215,7 +215,7 @@ int origin_list(struct origin_run *run, struct why *why) {
         struct url_list list;
         int r;
 
-        r = origin_text(run, &answer, why);
+        r = origin_text(run, NULL, &answer, why);
         if (r < 0)
                 return r;
         r = url_list_parse(answer.body, answer.n_bytes, run->shown, &list, why);

@@ -18,14 +18,18 @@ static const char *origin_manifest_base_of(const struct origin_run *run, const s
         return run->url;
 }
 
+/* JSON Lines are data as often as not: the first line tells. */
 int origin_manifest(struct origin_run *run, struct why *why) {
+        bool may_be_data = strcmp(run->options->kind, "auto") == 0;
         _cleanup_(plan_freep) struct plan *plan = NULL;
         _cleanup_(http_answer_fini) struct http_answer answer = { 0 };
         struct origin_reach reach;
         struct why inner;
         int r;
 
-        r = origin_text(run, &answer, why);
+        r = origin_text(run, may_be_data ? plan_may_begin : NULL, &answer, why);
+        if (r == HTTP_NOT_WANTED)
+                return origin_file(run, why);
         if (r < 0)
                 return r;
         r = plan_parse(answer.body, answer.n_bytes, run->shown, origin_manifest_base_of(run, &answer), run->unpack,

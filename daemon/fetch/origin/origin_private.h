@@ -40,8 +40,9 @@ int origin_add(struct origin_run *run, struct plan_file *file, const char *url, 
 
 struct http_answer;
 
-/* Reads the origin's text: a manifest or list, of as many bytes as the options and the memory allow. As http_get(). */
-int origin_text(struct origin_run *run, struct http_answer *ret_answer, struct why *why);
+/* Reads the origin's text: a manifest or list, of as many bytes as the options and the memory allow. As http_get_if();
+ * `wanted` may be NULL: it is. */
+int origin_text(struct origin_run *run, http_wanted wanted, struct http_answer *ret_answer, struct why *why);
 
 /* Counts a name that a listing gave; `n_bytes`: of its texts in a plan; 0: it is passed over. -EFBIG with `why` once a
  * plan of it would take too much memory.

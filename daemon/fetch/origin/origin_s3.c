@@ -156,20 +156,40 @@ static int check_found(const struct listing *listing, struct why *why) {
                                strpbrk(missing, GLOB_CHARACTERS) ? ": nothing matches it" : "");
         if (listing->n_files > 0)
                 return 0;
-        return why_set(why, -EINVAL,
-                       listing->pattern.prefix[0]
-                               ? "%s: there is nothing below it; a prefix is taken as a folder's name (of one object "
-                                 "the kind is \"file\")"
-                               : "%s: the bucket is empty; there is nothing below it",
-                       shown);
+        return why_set(
+                why, -EINVAL,
+                listing->pattern.prefix[0]
+                        ? "%s: there is no such object, and nothing below it; a prefix is taken as a folder's name"
+                        : "%s: the bucket is empty; there is nothing below it",
+                shown);
+}
+
+/* A key that nothing is below may be an object; and who may not list a bucket may have been given one. */
+static bool may_be_object(const struct listing *listing, int result) {
+        const struct url *address = &listing->run->address;
+
+        return strcmp(listing->run->options->kind, "auto") == 0 && !listing->pattern.items && listing->n_files == 0 &&
+               (result == 0 || result == -EACCES) && address->n_path > 1 && address->path[address->n_path - 1] != '/';
 }
 
 int origin_s3(struct origin_run *run, struct why *why) {
         struct listing listing = { .run = run, .why = why };
         int r = set_place(&listing, why);
 
-        if (r == 0)
-                r = get_pages(&listing);
+        if (r < 0)
+                return r;
+        r = get_pages(&listing);
+        if (may_be_object(&listing, r)) {
+                struct why inner;
+                int is_object = origin_file(run, &inner);
+
+                if (is_object == 0) {
+                        listing.n_files = 1;
+                        r = 0;
+                } else if (is_object != -ENOENT && is_object != -EACCES) {
+                        r = why_set(why, is_object, "%s", inner.text);
+                }
+        }
         if (r == 0)
                 r = check_found(&listing, why);
         origin_pattern_fini(&listing.pattern);

@@ -65,6 +65,10 @@ int plan_path_check(const char *path, size_t n_bytes, struct why *why);
 int plan_parse(const char *text, size_t n_bytes, const char *source, const char *base_url, bool unpack_archives,
                struct plan **ret_plan, struct why *why);
 
+/* May a text with these first bytes be such a one? False only if its first line is a JSON object that has no "path", or
+ * has it alone of a manifest's keys: that is data. -EAGAIN: the line has not ended, and may be one. */
+int plan_may_begin(const char *text, size_t n_bytes);
+
 /* Writes the text form, every field of each file, one line a file, sorted: the same plan gives the same bytes. The text
  * is the caller's (free). Returns 0 or -ENOMEM. */
 int plan_write(const struct plan *plan, char **ret_text, size_t *ret_n_bytes);

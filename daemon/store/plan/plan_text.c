@@ -237,6 +237,23 @@ static bool is_markup(const char *text, size_t n_bytes) {
         return n < n_bytes && text[n] == '<';
 }
 
+int plan_may_begin(const char *text, size_t n_bytes) {
+        size_t n_mark = n_bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+        const char *begin = text + n_mark, *end = memchr(begin, '\n', n_bytes - n_mark);
+        cJSON *object;
+        bool may_begin;
+
+        if (!end)
+                return n_bytes > PLAN_LINE_MAX ? *begin != '{' : -EAGAIN;
+        object = cJSON_ParseWithLength(begin, (size_t)(end - begin));
+        may_begin = !cJSON_IsObject(object);
+        for (int key = 0; key < N_KEYS && !may_begin; key++)
+                may_begin = key != KEY_PATH && cJSON_GetObjectItemCaseSensitive(object, KEYS[KEY_PATH]) &&
+                            cJSON_GetObjectItemCaseSensitive(object, KEYS[key]);
+        cJSON_Delete(object);
+        return may_begin;
+}
+
 int plan_parse(const char *text, size_t n_bytes, const char *source, const char *base_url, bool unpack_archives,
                struct plan **ret_plan, struct why *why) {
         struct parser parser = { .unpack_archives = unpack_archives };
