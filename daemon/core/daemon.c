@@ -444,7 +444,6 @@ static int daemon_start(struct daemon *daemon, struct why *why) {
         daemon->catalog_started = true;
         r = cache_new(&(struct cache_options){ .dir = daemon->settings->cache_dir,
                                                .limit = daemon->settings->cache_limit,
-                                               .budget = &daemon->budget,
                                                .is_private = daemon->options.private },
                       &daemon->cache);
         if (r < 0)

@@ -1,4 +1,5 @@
-/* fetch/fetch.h: pieces of files from the origin into memory: many at once, tried again, from mirrors.
+/* fetch/fetch.h: pieces of files from the origin, into memory or to whoever takes them as they come: many at once, tried
+ * again, from mirrors.
  *
  * One thread with one libcurl multi handle. A job is a list of pieces (the files of a chunk, or one range of a large
  * file); its pieces are fetched side by side over at most `n_connections` connections that stay open, and done() is
@@ -38,7 +39,11 @@ struct fetch_piece {
         const struct plan_file *file;
         uint64_t offset;  /* bytes */
         uint32_t n_bytes; /* 0: nothing is asked for */
-        uint8_t *into;
+        uint8_t *into;    /* NULL: take() */
+
+        /* On the fetcher's thread: these bytes of the piece, from `at` on. They come in sequence, and begin again at 0
+         * if another mirror sends the piece. A negative errno ends the job with it: no other try, and no mirror. */
+        int (*take)(struct fetch_piece *piece, uint32_t at, const uint8_t *bytes, size_t n_bytes);
 };
 
 struct download;

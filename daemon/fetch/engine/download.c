@@ -185,6 +185,23 @@ static bool may_take(struct download *download, size_t n_bytes) {
         return true;
 }
 
+/* Its place has no room for it, or is gone: no server can help that. */
+static int refuse_to_take(struct download *download, int error) {
+        download->dead_urls = (1u << download->piece->file->n_urls) - 1;
+        download_refuse(download, false, "%s", strerrordesc_np(-error));
+        download->refusal.error = error;
+        return error;
+}
+
+static int put(struct download *download, const uint8_t *bytes, size_t n_bytes) {
+        struct fetch_piece *piece = download->piece;
+
+        if (!piece->into)
+                return n_bytes > 0 ? piece->take(piece, download->n_done, bytes, n_bytes) : 0;
+        memcpy(piece->into + download->n_done, bytes, n_bytes);
+        return 0;
+}
+
 static int on_bytes(void *userdata, const uint8_t *bytes, size_t n_bytes) {
         struct download *download = userdata;
         struct fetch_piece *piece = download->piece;
@@ -211,7 +228,9 @@ static int on_bytes(void *userdata, const uint8_t *bytes, size_t n_bytes) {
         if (n_room > download->n_promised)
                 n_room = download->n_promised;
         n = n_bytes < n_room ? n_bytes : n_room;
-        memcpy(piece->into + download->n_done, bytes, n);
+        r = put(download, bytes, n);
+        if (r < 0)
+                return refuse_to_take(download, r);
         download->n_done += (uint32_t)n;
         download->n_promised -= n;
         if (n == n_bytes)

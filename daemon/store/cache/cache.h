@@ -24,7 +24,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/base/budget.h"
 #include "daemon/base/threads/queue.h"
 #include "proto/base/why.h"
 #include "proto/fetching.h"
@@ -36,10 +35,9 @@ struct cache;
 struct cached;
 
 struct cache_options {
-        const char *dir;       /* the folder; made when the first origin is opened, with those above it */
-        uint64_t limit;        /* bytes; 0: four fifths of what is free or the cache's already */
-        struct budget *budget; /* of what is under way; outlives the cache. NULL: not counted */
-        bool is_private;       /* the credentials and settings of the environment and the home are ours */
+        const char *dir; /* the folder; made when the first origin is opened, with those above it */
+        uint64_t limit;  /* bytes; 0: four fifths of what is free or the cache's already */
+        bool is_private; /* the credentials and settings of the environment and the home are ours */
 };
 
 /* Touches nothing yet. -ENOMEM. */

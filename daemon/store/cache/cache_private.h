@@ -6,6 +6,7 @@
 
 #include <limits.h>
 #include <pthread.h>
+#include <xxhash.h>
 
 #include "daemon/fetch/fetch.h"
 #include "daemon/fetch/fetch_http.h"
@@ -44,6 +45,7 @@ struct flight {
         struct cached *cached;
         uint64_t chunk;
         bool is_chunk;    /* all of it */
+        bool has_place;   /* its bytes count, if it is a chunk, and may be written */
         bool is_passing;  /* there was no room for it to stay */
         bool is_doubtful; /* not asked for: what lies there is compared */
         bool is_urgent;
@@ -52,8 +54,13 @@ struct flight {
         uint64_t id;             /* of a piece: how wants know it again */
         uint32_t n_users;        /* of a piece: wants that need it, and have not been released */
         bool is_ahead;           /* of a piece: it was begun for who comes later */
-        uint64_t n_charged;      /* of the budget */
         uint64_t n_chunks_until; /* n_chunks_over when a chunk will be here, if they come in turn */
+
+        /* The fetcher's thread's, from flight_submit() until keeper_take(). */
+        int fd;                 /* -1: nothing has come */
+        int write_error;        /* negative errno; 0 */
+        XXH3_state_t *digested; /* of a chunk: the bytes so far; NULL of a piece */
+
         STAILQ_HEAD(, flight_waiter) waiters;
         TAILQ_ENTRY(flight) entry; /* of a queue of the cache */
         LIST_ENTRY(flight) in_bucket;
@@ -121,7 +128,7 @@ struct cache {
 
         pthread_mutex_t lock;   /* of all that follows, and of what says so above */
         pthread_cond_t changed; /* something has landed, or the cache ends */
-        pthread_t keeper;       /* writes what has landed; has all files and journals */
+        pthread_t keeper;       /* notes what has landed, and removes folders */
         bool has_keeper;
         bool has_no_closed; /* there is no folder whose origin is not open */
         bool is_begun;      /* all above is set */
@@ -131,7 +138,7 @@ struct cache {
         LIST_HEAD(, cached) origins; /* changed under `opening`, too */
         LIST_HEAD(, flight) buckets[FLIGHT_BUCKETS];
         struct flights urgent, queued; /* FLIGHT_QUEUED */
-        struct flights landed;         /* to be written */
+        struct flights landed;         /* the keeper's next */
         _Atomic uint32_t n_queued;     /* flights in both queues; read without the lock, too */
         uint64_t n_ahead_bytes;        /* that are marked, of all chunks */
         uint64_t n_flying_bytes;
@@ -142,6 +149,7 @@ struct cache {
         uint64_t n_origin_bytes;                /* of all files of the origins that are open */
         uint64_t n_bytes;                       /* of all origins, also those that are not open */
         uint64_t n_passing_bytes;               /* of them, what is to go once it was read */
+        uint64_t n_coming_bytes;                /* of them, of chunks that are not here yet */
         uint64_t limit;                         /* of n_bytes: our part of the whole one, */
         uint64_t disk_limit;                    /* and at most this, since the disk was full */
         uint32_t n_others;                      /* daemons that use the same cache_dir */
@@ -207,8 +215,11 @@ struct flight *flight_find(struct cached *cached, uint64_t chunk, uint64_t offse
 /* A new one, queued. NULL: there is no memory. */
 struct flight *flight_begin(struct cached *cached, uint64_t chunk, uint64_t offset, uint32_t n_bytes, bool is_urgent);
 
-/* Its job goes to the fetcher. */
+/* Makes room for it, and sends its job to the fetcher. It has the chunk pinned. */
 void flight_submit(struct flight *flight);
+
+/* It is here, or cannot be had (result < 0): its chunk is as it is without it, but for its bytes. */
+void flight_leave_place(struct flight *flight, int result);
 
 /* It leaves the queue. */
 void flight_unqueue(struct flight *flight);
@@ -225,13 +236,10 @@ void flights_send(struct cache *cache);
 /* All pieces of the chunk that have landed are forgotten: the chunk is here. */
 void flights_forget_pieces(struct cached *cached, uint64_t chunk);
 
-/* Are some of these bytes of the chunk on their way, or here as a piece? */
-bool flights_overlap(struct cached *cached, uint64_t chunk, uint64_t offset, uint64_t n_bytes);
-
-/* Takes it out of its bucket, gives back what it was charged, and frees it. */
+/* Takes it out of its bucket, and frees it. */
 void flight_end(struct flight *flight);
 
-/* The same, and its bytes go, if its chunk is not here and no other flight has some of them. */
+/* The same, and its bytes go, if its chunk is not here, but for those that other flights have. */
 void flight_remove(struct flight *flight);
 
 /* Its waiters: those that wait for nothing else go to `done`, with the result. */
@@ -253,7 +261,15 @@ void keeper_stop(struct cache *cache);
 /* On the fetcher's thread: passes it to the keeper. */
 void keeper_take(struct fetch_job *job);
 
-/* ---- room.c; cache->lock is held, files are the keeper's ---- */
+/* ---- landing.c: on the fetcher's thread, without the lock ---- */
+
+/* Writes what has come of a flight into its place (struct fetch_piece). */
+int landing_take(struct fetch_piece *piece, uint32_t at, const uint8_t *bytes, size_t n_bytes);
+
+/* It could not be written, or noted: `error`, with `why`. Any thread. */
+int landing_error(const struct flight *flight, int error, struct why *why);
+
+/* ---- room.c; cache->lock is held ---- */
 
 /* Somebody will want n_bytes of the chunk at due_s; somebody wants them now. */
 void room_mark(struct cached *cached, uint64_t chunk, uint32_t n_bytes, uint32_t due_s);
@@ -272,9 +288,12 @@ bool room_is_full(const struct cache *cache, uint64_t n_bytes);
 /* Makes room for a chunk of n_bytes of this origin. False: there is none, what is here stays. */
 bool room_make(struct cached *cached, uint64_t newcomer, uint64_t n_bytes);
 
-/* The disk is full: from now on the cache holds at most what it has now, without the n_bytes that are being written,
- * and an eighth of it goes. False: nothing may go. */
-bool room_shrink(struct cached *cached, uint64_t n_bytes);
+/* The disk is full: from now on the cache holds at most what it has now, without what is coming, and an eighth of it
+ * goes. False: nothing may go. */
+bool room_shrink(struct cached *cached);
+
+/* Could folders of origins that are not open make room for n_bytes? Then room_clear() comes first. */
+bool room_may_clear(const struct cache *cache, uint64_t n_bytes);
 
 /* Removes folders of origins that are not open, the oldest first, until there is room for n_bytes. Without the lock: it
  * takes as long as removing does. The keeper's. */

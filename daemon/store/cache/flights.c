@@ -44,12 +44,18 @@ struct flight *flight_begin(struct cached *cached, uint64_t chunk, uint64_t offs
 
         if (!flight)
                 return NULL;
+        flight->is_chunk = offset == place.offset && n_bytes == place.n_bytes;
+        if (flight->is_chunk && !(flight->digested = XXH3_createState())) {
+                free(flight);
+                return NULL;
+        }
         flight->cached = cached;
         flight->chunk = chunk;
-        flight->is_chunk = offset == place.offset && n_bytes == place.n_bytes;
+        flight->fd = -1;
         flight->is_urgent = is_urgent;
         flight->id = ++cache->last_id;
-        flight->piece = (struct fetch_piece){ .file = place.file, .offset = offset, .n_bytes = n_bytes };
+        flight->piece =
+                (struct fetch_piece){ .file = place.file, .offset = offset, .n_bytes = n_bytes, .take = landing_take };
         STAILQ_INIT(&flight->waiters);
         LIST_INSERT_HEAD(&cache->buckets[bucket_of(cached, chunk)], flight, in_bucket);
         TAILQ_INSERT_TAIL(is_urgent ? &cache->urgent : &cache->queued, flight, entry);
@@ -126,9 +132,7 @@ void flight_end(struct flight *flight) {
         LIST_REMOVE(flight, in_bucket);
         if (flight->is_chunk)
                 flight->cached->cache->n_chunks_over += flight->piece.n_bytes;
-        if (flight->n_charged > 0 && flight->cached->cache->options.budget)
-                budget_release(flight->cached->cache->options.budget, flight->n_charged);
-        free(flight->piece.into);
+        XXH3_freeState(flight->digested);
         free(flight);
 }
 
@@ -142,24 +146,30 @@ void flights_forget_pieces(struct cached *cached, uint64_t chunk) {
         }
 }
 
-bool flights_overlap(struct cached *cached, uint64_t chunk, uint64_t offset, uint64_t n_bytes) {
-        struct flight *flight;
+/* The first one of the chunk that has some of its bytes from `offset` to `end`. */
+static const struct flight *first_between(struct cached *cached, uint64_t chunk, uint64_t offset, uint64_t end) {
+        const struct flight *flight, *first = NULL;
 
         LIST_FOREACH(flight, &cached->cache->buckets[bucket_of(cached, chunk)], in_bucket)
-                if (flight->cached == cached && flight->chunk == chunk && flight->piece.offset < offset + n_bytes &&
-                    offset < flight->piece.offset + flight->piece.n_bytes)
-                        return true;
-        return false;
+                if (flight->cached == cached && flight->chunk == chunk && flight->piece.offset < end &&
+                    offset < flight->piece.offset + flight->piece.n_bytes &&
+                    (!first || flight->piece.offset < first->piece.offset))
+                        first = flight;
+        return first;
 }
 
 void flight_remove(struct flight *flight) {
         struct cached *cached = flight->cached;
-        struct fetch_piece piece = flight->piece;
-        uint64_t chunk = flight->chunk;
+        uint64_t chunk = flight->chunk, at = flight->piece.offset, end = at + flight->piece.n_bytes;
+        const struct flight *other;
 
         flight_end(flight);
-        if (cached->states[chunk] == CHUNK_ABSENT && !flights_overlap(cached, chunk, piece.offset, piece.n_bytes))
-                room_drop_piece(cached, chunk, piece.offset, piece.n_bytes);
+        for (; cached->states[chunk] == CHUNK_ABSENT && at < end;
+             at = other ? other->piece.offset + other->piece.n_bytes : end) {
+                other = first_between(cached, chunk, at, end);
+                if (!other || other->piece.offset > at)
+                        room_drop_piece(cached, chunk, at, (uint32_t)((other ? other->piece.offset : end) - at));
+        }
 }
 
 void flights_drop(struct cached *cached, enum flight_phase phase) {
@@ -191,24 +201,12 @@ bool flights_are_flying(const struct cached *cached) {
 
 /* ---- sending --------------------------------------------------------------------------------------------------- */
 
-/* Memory for what comes. The first one needs no leave of the limit, or nothing would ever come. */
-static bool flight_has_memory(struct flight *flight) {
-        struct cache *cache = flight->cached->cache;
-        uint64_t n_bytes = flight->piece.n_bytes;
+/* May it be asked for now? */
+static bool may_fly(const struct flight *flight) {
+        const struct cache *cache = flight->cached->cache;
 
-        if (cache->n_flying > 0 &&
-            (cache->n_flying >= FLYING_MAX || cache->n_flying_bytes + n_bytes > DLP_FLYING_BYTES))
-                return false;
-        if (cache->options.budget && budget_reserve(cache->options.budget, n_bytes, "what is fetched", NULL) == 0)
-                flight->n_charged = n_bytes;
-        else if (cache->options.budget && cache->n_flying > 0)
-                return false;
-        flight->piece.into = malloc(n_bytes > 0 ? n_bytes : 1);
-        if (!flight->piece.into && flight->n_charged > 0)
-                budget_release(cache->options.budget, flight->n_charged);
-        if (!flight->piece.into)
-                flight->n_charged = 0;
-        return flight->piece.into != NULL;
+        return cache->n_flying == 0 ||
+               (cache->n_flying < FLYING_MAX && cache->n_flying_bytes + flight->piece.n_bytes <= DLP_FLYING_BYTES);
 }
 
 /* Whoever was to need the chunk has had his piece of it, or has left, and it could not stay. */
@@ -217,32 +215,68 @@ static bool is_vain(const struct flight *flight) {
                flight->cached->marked[flight->chunk] == 0 && room_reserve(flight->cached->cache) > 0;
 }
 
+/* Before a byte of it is written, so that the cache has no more than it may. */
+static void flight_take_place(struct flight *flight) {
+        struct cached *cached = flight->cached;
+        struct cache *cache = cached->cache;
+        uint64_t n_bytes = flight->piece.n_bytes;
+
+        flight->has_place = true;
+        if (!flight->is_chunk)
+                return;
+        flight->is_passing = !room_make(cached, flight->chunk, n_bytes);
+        cached->n_bytes += n_bytes;
+        cache->n_bytes += n_bytes;
+        cache->n_coming_bytes += n_bytes;
+        cache->n_passing_bytes += flight->is_passing ? n_bytes : 0;
+}
+
+void flight_leave_place(struct flight *flight, int result) {
+        struct cached *cached = flight->cached;
+        struct cache *cache = cached->cache;
+        uint64_t n_bytes = flight->piece.n_bytes;
+
+        flight->has_place = false;
+        if (!flight->is_chunk)
+                return;
+        cache->n_coming_bytes -= n_bytes;
+        if (result == 0) {
+                cached->states[flight->chunk] = flight->is_passing ? CHUNK_PASSING : CHUNK_THERE;
+                return;
+        }
+        cached->n_bytes -= n_bytes;
+        cache->n_bytes -= n_bytes;
+        cache->n_passing_bytes -= flight->is_passing ? n_bytes : 0;
+}
+
 void flight_submit(struct flight *flight) {
+        flight_take_place(flight);
         flight->is_submitted = true;
         fetcher_submit(flight->cached->fetcher, &flight->job);
 }
 
-/* Returns false if it has to wait. What is doubtful is here: the keeper compares it, and sends it back if it is wrong.
- */
+/* Returns false if it has to wait. The keeper has it first if it is doubtful, which means here, or if there is more to
+ * remove than a chunk: it submits it. It is pinned from now on: nothing of it is removed while it is written. */
 static bool send_one(struct cache *cache, struct flight *flight) {
         if (is_vain(flight)) {
                 flight_unqueue(flight);
                 flight_end(flight);
                 return true;
         }
-        if (!flight_has_memory(flight))
+        if (!may_fly(flight))
                 return false;
         flight_unqueue(flight);
         flight->phase = FLIGHT_FLYING;
         cache->n_flying++;
         cache->n_flying_bytes += flight->piece.n_bytes;
+        flight->cached->pins[flight->chunk]++;
         flight->job = (struct fetch_job){ .pieces = &flight->piece,
                                           .n_pieces = 1,
                                           .idx_mirror = flight->cached->texts[CACHED_MIRROR] ? 1 : 0,
                                           .is_urgent = flight->is_urgent,
                                           .userdata = flight };
         flight->is_doubtful = flight->is_chunk && flight->cached->states[flight->chunk] == CHUNK_DOUBTFUL;
-        if (flight->is_doubtful) {
+        if (flight->is_doubtful || (flight->is_chunk && room_may_clear(cache, flight->piece.n_bytes))) {
                 TAILQ_INSERT_TAIL(&cache->landed, flight, entry);
                 pthread_cond_broadcast(&cache->changed);
         } else {

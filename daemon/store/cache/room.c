@@ -199,6 +199,10 @@ uint64_t room_remove_oldest(struct cache *cache, const char *dir) {
         return oldest.n_bytes > 0 ? oldest.n_bytes : 1;
 }
 
+bool room_may_clear(const struct cache *cache, uint64_t n_bytes) {
+        return room_is_full(cache, n_bytes) && !cache->has_no_closed;
+}
+
 void room_clear(struct cache *cache, uint64_t n_bytes) {
         bool is_full = true;
 
@@ -206,7 +210,7 @@ void room_clear(struct cache *cache, uint64_t n_bytes) {
                 uint64_t n_elsewhere, n_removed;
 
                 pthread_mutex_lock(&cache->lock);
-                is_full = room_is_full(cache, n_bytes) && !cache->has_no_closed;
+                is_full = room_may_clear(cache, n_bytes);
                 pthread_mutex_unlock(&cache->lock);
                 if (!is_full || pthread_mutex_trylock(&cache->opening) != 0)
                         return; /* one is being opened: who comes next tries again */
@@ -263,12 +267,12 @@ static void room_drop_until(struct cache *cache, uint64_t n_bytes) {
                 }
 }
 
-bool room_shrink(struct cached *asker, uint64_t n_bytes) {
+bool room_shrink(struct cached *asker) {
         struct cache *cache = asker->cache;
-        uint64_t limit = cache->n_bytes - n_bytes;
+        uint64_t n_coming = cache->n_coming_bytes, limit = cache->n_bytes - n_coming;
 
-        room_drop_until(cache, n_bytes + limit - limit / DLP_AHEAD_SHARE);
-        if (cache->n_bytes - n_bytes == limit)
+        room_drop_until(cache, n_coming + limit - limit / DLP_AHEAD_SHARE);
+        if (cache->n_bytes - n_coming == limit)
                 return false;
         cache->limit = cache->disk_limit = limit;
         return true;
@@ -277,8 +281,8 @@ bool room_shrink(struct cached *asker, uint64_t n_bytes) {
 void room_fit(struct cache *cache) {
         room_clear(cache, 0);
         pthread_mutex_lock(&cache->lock);
-        if (cache->n_bytes > cache->limit)
-                room_drop_until(cache, cache->limit);
+        if (cache->n_bytes - cache->n_coming_bytes > cache->limit)
+                room_drop_until(cache, cache->limit + cache->n_coming_bytes);
         pthread_mutex_unlock(&cache->lock);
 }
 
