@@ -16,6 +16,7 @@ import s3_server
 from failing_fs import SmallDisk
 from harness import Skip, Table, case, contains, equal, few, indices, main, patience, samples_of, within, write
 from private import Home
+from pyclient import need, trainer
 from tars import archive
 from web_origin import Nginx, bytes_of, check_images, list_of, make_images, noise, paths_below
 
@@ -166,6 +167,29 @@ def _(box):
                         cache_limit=f"{limit >> 10}KiB")
     for name, seed in (("images", 1), ("others", 2), ("images", 3), ("others", 4)):
         check_images(daemon.read(name, batch=4, epochs=2, seed=seed), os.path.join(root, name), batch=4, epochs=2, seed=seed)
+
+
+@case("two jobs of other seeds and a store of 20 %: what both of them need last has gone, so few reads ask for anything")
+def _(box):
+    need("numpy")
+    root, n, n_epochs = box.path("origin"), few(400, 200), 5
+    make_images(root, n, size=4 * KIB)
+    server = Nginx(box, root)
+    limit = bytes_of(os.path.join(root, "images")) // 5
+    daemon = box.daemon({"d": at(list_of(server, root, "images"), "images")}, cache_limit=f"{limit >> 10}KiB")
+    trainer(box, daemon, """
+        loaders = [dlclient.Loader("d", job=f"job{seed}", batch_size=1, seed=seed, epochs=int(sys.argv[1]), slots=4,
+                                   pipeline="raw") for seed in (1, 1000)]
+        loops = [iter(loader) for loader in loaders]
+        while [next(loop, None) is not None for loop in loops] == [True, True]:  # side by side, on any machine
+            pass
+        for loader in loaders:
+            loader.close()
+    """, n_epochs)  # of seeds that follow each other, one has in an epoch what the other had in the one before
+    n_asked = sum(row[0] == "GET" and row[3].startswith("/images/") for row in server.seen())
+    share = 1 - n_asked / (2 * n * n_epochs)
+    print(f"{share:.3f} of {2 * n * n_epochs} reads were hits")
+    equal(share >= 0.36, True, f"{share} of the reads were hits")  # 0.18 if nothing makes room
 
 
 @case("a disk that is full long before the limit lowers the limit: it is said, and all of the data are served")

@@ -12,7 +12,8 @@ struct foresight {
         struct cached_uses *uses;
         uint64_t n_bytes; /* that are reserved */
         uint64_t epoch, base;
-        uint64_t k; /* the sample that is looked at next */
+        bool is_in_next; /* it has seen all of this epoch, and looks at the next one */
+        uint64_t k;      /* the sample that is looked at next */
 };
 
 static uint64_t foresight_place(const struct feed *feed) {
@@ -60,34 +61,63 @@ static bool is_shared(const struct planner *planner, const struct feed *feed) {
         return false;
 }
 
+static void look_at_sample(struct feed *feed, uint64_t sample) {
+        struct foresight *foresight = feed->foresight;
+        struct source_read reads[DLP_TENSORS_MAX];
+        char path[SOURCE_NAME_SIZE];
+        uint32_t n = lookahead_reads(feed, sample, reads);
+
+        for (uint32_t i = 0; i < n; i++)
+                cached_uses_add(foresight->uses, foresight->is_in_next, feed->dataset->remote->folder,
+                                lookahead_path(&reads[i], path), reads[i].begin, reads[i].end - reads[i].begin,
+                                (uint32_t)foresight->k);
+}
+
 static bool foresight_look_on(struct feed *feed) {
         struct foresight *foresight = feed->foresight;
-        const struct remote *remote = feed->dataset->remote;
+        struct dlp_epoch_plan plan = feed->plan;
+        struct order_table *order = feed->order_epoch == feed->epoch ? feed->order : NULL;
+        uint64_t index;
 
-        for (uint32_t i = 0; i < TURN_SAMPLES && foresight->k < feed->plan.n_samples; i++) {
-                struct source_read reads[DLP_TENSORS_MAX];
-                char path[SOURCE_NAME_SIZE];
-                uint64_t index;
-                uint32_t n;
-
-                if (order_table_at(feed->order, dlp_epoch_plan_position(&feed->plan, foresight->k), &index) != 0)
+        if (!foresight->is_in_next && foresight->k >= plan.n_samples) {
+                foresight->is_in_next = true;
+                foresight->k = 0;
+        }
+        if (foresight->is_in_next) {
+                plan = dlp_epoch_plan_make(&plan.terms, feed->rank, 0);
+                order = order ? feed->next_order : NULL;
+        }
+        if (!order)
+                return false;
+        for (uint32_t i = 0; i < TURN_SAMPLES && foresight->k < plan.n_samples; i++) {
+                if (order_table_at(order, dlp_epoch_plan_position(&plan, foresight->k), &index) != 0)
                         return false;
-                n = lookahead_reads(feed, index, reads);
-                for (uint32_t k = 0; k < n; k++)
-                        cached_uses_add(foresight->uses, remote->folder, lookahead_path(&reads[k], path),
-                                        reads[k].begin, reads[k].end - reads[k].begin, (uint32_t)foresight->k);
+                look_at_sample(feed, index);
                 foresight->k++;
         }
-        return foresight->k < feed->plan.n_samples;
+        return foresight->k < plan.n_samples || !foresight->is_in_next;
+}
+
+/* What was the next epoch is this one. False: it went elsewhere, or so far that nothing of what was seen is of use. */
+static bool foresight_follow(struct feed *feed) {
+        struct foresight *foresight = feed->foresight;
+
+        if (foresight->epoch == feed->epoch)
+                return foresight->base == feed->plan.base;
+        if (foresight->epoch + 1 != feed->epoch || !foresight->is_in_next || feed->plan.base != 0)
+                return false;
+        cached_uses_turn(foresight->uses);
+        foresight->epoch++;
+        foresight->base = 0;
+        foresight->is_in_next = false;
+        return true;
 }
 
 static bool foresight_of(struct planner *planner, struct feed *feed) {
-        bool is_of_use = !feed->is_ended && feed->dataset->remote && feed->order && feed->order_epoch == feed->epoch &&
-                         feed->plan.n_batches != DLP_UNKNOWN && !feed->job->terms.is_made &&
-                         feed->plan.n_samples < UINT32_MAX && is_shared(planner, feed);
+        bool is_of_use = !feed->is_ended && feed->dataset->remote && feed->plan.n_batches != DLP_UNKNOWN &&
+                         !feed->job->terms.is_made && feed->plan.n_samples < UINT32_MAX && is_shared(planner, feed);
 
-        if (feed->foresight &&
-            (!is_of_use || feed->foresight->epoch != feed->epoch || feed->foresight->base != feed->plan.base)) {
+        if (feed->foresight && (!is_of_use || !foresight_follow(feed))) {
                 foresight_free(planner, feed->foresight);
                 feed->foresight = NULL;
         }
@@ -95,8 +125,11 @@ static bool foresight_of(struct planner *planner, struct feed *feed) {
                 foresight_begin(planner, feed);
         if (!feed->foresight)
                 return false;
-        cached_uses_at(feed->foresight->uses, (uint32_t)foresight_place(feed), (uint32_t)feed->plan.n_samples,
-                       lookahead_batch_ns(planner, feed) / feed->batch_samples);
+        cached_uses_at(feed->foresight->uses,
+                       &(struct uses_place){ .k = (uint32_t)foresight_place(feed),
+                                             .n_samples = (uint32_t)feed->plan.n_samples,
+                                             .sample_ns = lookahead_batch_ns(planner, feed) / feed->batch_samples,
+                                             .is_last_epoch = feed->epoch + 1 >= feed->end_epoch });
         return foresight_look_on(feed);
 }
 

@@ -1,4 +1,4 @@
-/* pipeline/planner/foresight.h: what a rank needs in all of its epoch, where several jobs share an origin and not all of
+/* pipeline/planner/foresight.h: what a rank needs in this epoch and the next, where several jobs share an origin and not all of
  * it can stay in the cache: the cache keeps what is needed next by any of them (store/cache/uses.h). */
 #pragma once
 

@@ -276,7 +276,8 @@ void room_mark(struct cached *cached, uint64_t chunk, uint32_t n_bytes, uint32_t
 void room_unmark(struct cached *cached, uint64_t chunk, uint32_t n_bytes);
 void room_forget_marks(struct cached *cached);
 
-/* Nobody has it pinned any more: one that passes through goes, unless it is marked. */
+/* Nobody has it pinned any more: one that passes through goes, unless it is marked, or needed sooner than another one
+ * that is here. */
 void room_pass(struct cached *cached, uint64_t chunk);
 
 /* Bytes of the cache that are for what is needed next, if not all can stay. */
@@ -286,7 +287,7 @@ uint64_t room_reserve(const struct cache *cache);
 bool room_is_full(const struct cache *cache, uint64_t n_bytes);
 
 /* Makes room for a chunk of n_bytes of this origin. False: there is none, what is here stays. */
-bool room_make(struct cached *cached, uint64_t newcomer, uint64_t n_bytes);
+bool room_make(struct cached *cached, uint64_t n_bytes);
 
 /* The disk is full: from now on the cache holds at most what it has now, without what is coming, and an eighth of it
  * goes. False: nothing may go. */

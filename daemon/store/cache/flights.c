@@ -224,7 +224,7 @@ static void flight_take_place(struct flight *flight) {
         flight->has_place = true;
         if (!flight->is_chunk)
                 return;
-        flight->is_passing = !room_make(cached, flight->chunk, n_bytes);
+        flight->is_passing = !room_make(cached, n_bytes);
         cached->n_bytes += n_bytes;
         cache->n_bytes += n_bytes;
         cache->n_coming_bytes += n_bytes;

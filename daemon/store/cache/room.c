@@ -98,8 +98,18 @@ bool room_is_full(const struct cache *cache, uint64_t n_bytes) {
 }
 
 void room_pass(struct cached *cached, uint64_t chunk) {
-        if (cached->states[chunk] == CHUNK_PASSING && cached->pins[chunk] == 0 && cached->marked[chunk] == 0)
-                room_drop(cached, chunk);
+        uint32_t n_bytes;
+
+        if (cached->states[chunk] != CHUNK_PASSING || cached->pins[chunk] > 0 || cached->marked[chunk] > 0)
+                return;
+        n_bytes = cached_place(cached, chunk).n_bytes;
+        while (room_is_full(cached->cache, n_bytes))
+                if (!uses_make_room(cached, chunk)) {
+                        room_drop(cached, chunk);
+                        return;
+                }
+        cached->states[chunk] = CHUNK_THERE;
+        cached->cache->n_passing_bytes -= n_bytes;
 }
 
 uint64_t room_reserve(const struct cache *cache) {
@@ -243,11 +253,11 @@ static bool remove_one_chunk(struct cached *asker) {
         return false;
 }
 
-bool room_make(struct cached *cached, uint64_t newcomer, uint64_t n_bytes) {
+bool room_make(struct cached *cached, uint64_t n_bytes) {
         struct cache *cache = cached->cache;
 
         while (room_is_full(cache, n_bytes))
-                if (!remove_one_chunk(cached) && !uses_make_room(cached, newcomer))
+                if (!remove_one_chunk(cached))
                         return false;
         return true;
 }

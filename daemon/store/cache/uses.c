@@ -7,30 +7,43 @@
 #include "daemon/store/cache/uses_private.h"
 
 #define NOT_AT_ALL UINT32_MAX
-#define CHOSEN     48u           /* of which the one that is needed last goes: 98 % of the gain of looking at all */
-#define TABLE_MAX  (64ull << 20) /* bytes */
+#define CHOSEN     64u           /* of which the one that is needed last goes: 98 % of the gain of looking at all */
+#define TABLES_MAX (64ull << 20) /* bytes */
+
+static void free_uses(struct cached_uses *uses) {
+        free(uses->first[0]);
+        free(uses->first[1]);
+        free(uses);
+}
 
 bool cached_wants_uses(struct cached *cached, uint64_t *ret_n_bytes) {
         bool wants;
 
-        *ret_n_bytes = cached->n_chunks * sizeof(uint32_t);
+        *ret_n_bytes = 2 * (cached->n_chunks + 1) * sizeof(uint32_t);
         pthread_mutex_lock(&cached->cache->lock);
-        wants = *ret_n_bytes <= TABLE_MAX && room_reserve(cached->cache) > 0;
+        wants = *ret_n_bytes <= TABLES_MAX && room_reserve(cached->cache) > 0;
         pthread_mutex_unlock(&cached->cache->lock);
         return wants;
+}
+
+static void forget_uses(struct cached_uses *uses, uint32_t idx_epoch) {
+        memset(uses->first[idx_epoch], 0xff, (uses->cached->n_chunks + 1) * sizeof(uint32_t)); /* NOT_AT_ALL */
 }
 
 struct cached_uses *cached_uses_new(struct cached *cached) {
         struct cached_uses *uses = calloc(1, sizeof(*uses));
 
-        if (uses)
-                uses->first = malloc((cached->n_chunks + 1) * sizeof(*uses->first));
-        if (!uses || !uses->first) {
-                free(uses);
+        if (!uses)
+                return NULL;
+        uses->cached = cached;
+        for (uint32_t i = 0; i < 2; i++)
+                uses->first[i] = malloc((cached->n_chunks + 1) * sizeof(*uses->first[i]));
+        if (!uses->first[0] || !uses->first[1]) {
+                free_uses(uses);
                 return NULL;
         }
-        memset(uses->first, 0xff, (cached->n_chunks + 1) * sizeof(*uses->first)); /* NOT_AT_ALL */
-        uses->cached = cached;
+        forget_uses(uses, 0);
+        forget_uses(uses, 1);
         pthread_mutex_lock(&cached->cache->lock);
         LIST_INSERT_HEAD(&cached->uses, uses, entry);
         pthread_mutex_unlock(&cached->cache->lock);
@@ -43,12 +56,11 @@ void cached_uses_free(struct cached_uses *uses) {
         pthread_mutex_lock(&uses->cached->cache->lock);
         LIST_REMOVE(uses, entry);
         pthread_mutex_unlock(&uses->cached->cache->lock);
-        free(uses->first);
-        free(uses);
+        free_uses(uses);
 }
 
-void cached_uses_add(struct cached_uses *uses, const char *folder, const char *path, uint64_t offset, uint64_t n_bytes,
-                     uint32_t k) {
+void cached_uses_add(struct cached_uses *uses, bool is_next_epoch, const char *folder, const char *path,
+                     uint64_t offset, uint64_t n_bytes, uint32_t k) {
         int64_t found = cached_find(uses->cached, folder, path);
         uint64_t chunk, end;
 
@@ -57,27 +69,39 @@ void cached_uses_add(struct cached_uses *uses, const char *folder, const char *p
         cached_chunks_of(uses->cached, (uint64_t)found, offset, n_bytes, &chunk, &end);
         pthread_mutex_lock(&uses->cached->cache->lock);
         for (; chunk < end; chunk++)
-                if (uses->first[chunk] == NOT_AT_ALL)
-                        uses->first[chunk] = k;
+                if (uses->first[is_next_epoch][chunk] == NOT_AT_ALL)
+                        uses->first[is_next_epoch][chunk] = k;
         pthread_mutex_unlock(&uses->cached->cache->lock);
 }
 
-void cached_uses_at(struct cached_uses *uses, uint32_t k, uint32_t n_samples, uint64_t sample_ns) {
+void cached_uses_turn(struct cached_uses *uses) {
+        uint32_t *first = uses->first[0];
+
         pthread_mutex_lock(&uses->cached->cache->lock);
-        uses->k = k;
-        uses->n_samples = n_samples;
-        uses->sample_ns = sample_ns;
+        uses->first[0] = uses->first[1];
+        uses->first[1] = first;
+        forget_uses(uses, 1);
         pthread_mutex_unlock(&uses->cached->cache->lock);
 }
 
-/* In how many nanoseconds. */
-static uint64_t uses_next_of(const struct cached_uses *uses, uint64_t chunk) {
-        uint32_t first = uses->first[chunk];
-        uint64_t n_left = uses->n_samples - uses->k;
+void cached_uses_at(struct cached_uses *uses, const struct uses_place *place) {
+        pthread_mutex_lock(&uses->cached->cache->lock);
+        uses->place = *place;
+        pthread_mutex_unlock(&uses->cached->cache->lock);
+}
 
-        if (first != NOT_AT_ALL && first > uses->k)
-                return (first - uses->k) * uses->sample_ns;
-        return (n_left + uses->n_samples / 2) * uses->sample_ns;
+/* In how many nanoseconds. What was not found in the next epoch comes after what was: that is looked at from its
+ * beginning. */
+static uint64_t uses_next_of(const struct cached_uses *uses, uint64_t chunk) {
+        const struct uses_place *place = &uses->place;
+        uint32_t first = uses->first[0][chunk], next = uses->first[1][chunk];
+        uint64_t n_left = place->n_samples - place->k;
+
+        if (first != NOT_AT_ALL && first >= place->k)
+                return (first - place->k) * place->sample_ns;
+        if (place->is_last_epoch)
+                return UINT64_MAX;
+        return (n_left + (next != NOT_AT_ALL ? next : place->n_samples)) * place->sample_ns;
 }
 
 static uint64_t next_use(const struct cached *cached, uint64_t chunk) {
@@ -96,12 +120,12 @@ static bool uses_may_go(const struct cached *cached, uint64_t chunk) {
         return cached->states[chunk] == CHUNK_THERE && cached->pins[chunk] == 0 && cached->marked[chunk] == 0;
 }
 
-bool uses_make_room(struct cached *cached, uint64_t newcomer) {
+bool uses_make_room(struct cached *cached, uint64_t chunk_here) {
         uint64_t last_ns, victim = UINT64_MAX;
 
         if (LIST_EMPTY(&cached->uses) || !LIST_NEXT(LIST_FIRST(&cached->uses), entry))
                 return false;
-        last_ns = next_use(cached, newcomer);
+        last_ns = next_use(cached, chunk_here);
         for (uint32_t i = 0, n = 0; i < 8 * CHOSEN && n < CHOSEN; i++) {
                 uint64_t chunk, ns;
 

@@ -8,10 +8,9 @@
 struct cached_uses {
         struct cached *cached;
         LIST_ENTRY(cached_uses) entry;
-        uint32_t *first; /* of each chunk: the first sample of the epoch that needs it */
-        uint32_t k, n_samples;
-        uint64_t sample_ns;
+        uint32_t *first[2]; /* of each chunk: the first sample of this epoch, and of the next one, that needs it */
+        struct uses_place place;
 };
 
-/* Removes a chunk that is needed later than the newcomer. False: none was found, or there is only one rank. */
-bool uses_make_room(struct cached *cached, uint64_t newcomer);
+/* Removes a chunk that is needed later than this one. False: none was found, or there is only one rank. */
+bool uses_make_room(struct cached *cached, uint64_t chunk);
