@@ -130,6 +130,11 @@ void states_fetched(struct planner *planner, struct task *task) {
         }
 }
 
+void states_leave(struct planner *planner, struct task *task) {
+        if (locate_leave(task))
+                states_fetched(planner, task);
+}
+
 /* ---- workers --------------------------------------------------------------------------------------------------- */
 
 void states_arrived(struct task *task, struct fair_queue *ready) {

@@ -23,6 +23,9 @@ void states_work(struct worker *worker, struct task *task);
 /* What the task's read needs is here, or request.result says why not. Any thread. */
 void states_fetched(struct planner *planner, struct task *task);
 
+/* A sample that waits for its origin, and that nobody wants any more, goes on at once. Planner only. */
+void states_leave(struct planner *planner, struct task *task);
+
 /* Passes a task to the workers: its bytes have arrived, or there is nothing to read. Any thread of the reader, or the
  * planner. */
 void states_arrived(struct task *task, struct fair_queue *ready);

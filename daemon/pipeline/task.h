@@ -140,6 +140,7 @@ struct task {
         /* FETCH: until the read is over, for what lies elsewhere. */
         struct cache_want want;
         struct cached *held;      /* where the want holds what is read; NULL: nowhere */
+        struct cached *asked;     /* where it was asked for last; the planner's */
         _Atomic bool is_fetching; /* its origin is waited for */
         uint64_t fetch_ns;        /* for how long that was, of the read under way */
 

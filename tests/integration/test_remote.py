@@ -353,6 +353,37 @@ def _(box):
         equal(daemon.objects("errors"), [], "damage")
 
 
+@case("a rank that leaves while its origin is silent leaves at once: its job is gone and its memory given back, and others go on when it speaks")
+def _(box):
+    root = box.path("origin")
+    make_images(root, 60)
+    table = Table()
+    with faulty_server.start(root) as server:
+        daemon = box.daemon({"d": at(list_of(server, root, "images"), "images")})
+        within(20, lambda: daemon.objects("datasets")[0]["state"] not in ("indexing", "unknown"), "indexed")
+
+        def memory():
+            return next(int(fact["value"]) for fact in daemon.status()["obtained"] if fact["name"] == "jobs_and_datasets")
+        before = memory()
+        for how in ("killed", "ends"):
+            with table.row(how):
+                server.fault("/images/*", "hang", method="GET")
+                reader = daemon.reader("d", batch=32, slots=16, seed=len(how), epochs=20, job=how)
+                within(20, lambda how=how: any("waiting for the origin" in line and f"job={how}" in line for line in daemon.log().splitlines()),
+                       "it waits for its origin")
+                taken = memory() - before
+                if how == "killed":
+                    reader.process.kill()
+                else:
+                    reader.process.terminate()
+                within(10, lambda taken=taken: not daemon.objects("jobs") and memory() - before < taken // 4, "the job is gone, and so is its memory")
+                server.reset()
+        server.clear()
+        check_images(daemon.read("d", seconds=120, batch=4), os.path.join(root, "images"), batch=4)
+        equal(daemon.objects("errors"), [], "damage")
+    table.done()
+
+
 @case("a daemon that is told to end does so within seconds, in the middle of a listing and of fetching, and damages nothing")
 def _(box):
     root = box.path("origin")

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "daemon/pipeline/batch.h"
 #include "daemon/pipeline/catalog/catalog_remote.h"
 #include "proto/base/clock.h"
 #include "proto/base/shown/amounts.h"
@@ -298,18 +299,29 @@ static struct remote *remote_of(const struct task *task) {
         return catalog_dataset_with(task->batch->feed->dataset, &sample)->remote;
 }
 
+/* A worker that gets it drops it. */
+static void leave_unread(struct task *task) {
+        task->held = NULL;
+        task->request.result = why_set(&task->request.why, -ECANCELED, "its rank has left");
+        task->request.n_bytes = 0;
+}
+
 enum sample_state locate_fetch(struct planner *planner, struct task *task) {
         struct read_request *request = &task->request;
         struct remote *remote = remote_of(task);
         int r;
 
+        if (!batch_is_wanted(task->batch)) {
+                leave_unread(task);
+                return SAMPLE_OPEN;
+        }
         task->want = (struct cache_want){ .offset = request->offset,
                                           .n_bytes = request->length,
                                           .done = planner->options.fetched,
                                           .userdata = task };
         if (request->length == READER_LENGTH_UNKNOWN)
                 task->want.n_bytes = TASK_BUFFER_BYTES;
-        task->held = remote->cached;
+        task->held = task->asked = remote->cached;
         task->asked_ns = clock_now_ns();
         atomic_store_explicit(&task->reading_ns, task->asked_ns, memory_order_relaxed);
         atomic_store_explicit(&task->is_fetching, true, memory_order_relaxed);
@@ -324,6 +336,14 @@ enum sample_state locate_fetch(struct planner *planner, struct task *task) {
         request->n_bytes = 0;
         request->why = task->want.why;
         return SAMPLE_OPEN;
+}
+
+bool locate_leave(struct task *task) {
+        if (!atomic_load_explicit(&task->is_fetching, memory_order_relaxed) || batch_is_wanted(task->batch) ||
+            !cached_forget(task->asked, &task->want))
+                return false;
+        leave_unread(task);
+        return true;
 }
 
 enum sample_state locate_sample(struct planner *planner, struct task *task) {

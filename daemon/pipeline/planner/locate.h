@@ -10,6 +10,10 @@ enum sample_state locate_sample(struct planner *planner, struct task *task);
 /* Asks for what the read under way needs, where the dataset lies elsewhere, and waits for it. Planner only. */
 enum sample_state locate_fetch(struct planner *planner, struct task *task);
 
+/* Is what it waits for not waited for any more, because nobody wants its batch? Then it is the caller's. Planner only.
+ */
+bool locate_leave(struct task *task);
+
 /* It is made again from its bytes. Planner only. */
 enum sample_state locate_again(struct planner *planner, struct task *task);
 

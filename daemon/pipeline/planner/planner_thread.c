@@ -60,6 +60,16 @@ static void feed_choose_cache(struct planner *planner, struct feed *feed) {
                               feed->dataset->name, feed->past_cache ? "past" : "through", why.text, feed->job->name);
 }
 
+/* An origin may take a minute to fail. */
+static void planner_leave_origins(struct planner *planner, const struct feed *feed) {
+        for (uint32_t i = 0; i < planner->options.n_tasks; i++) {
+                struct task *task = &planner->options.tasks[i];
+
+                if (task->batch && task->batch->feed == feed)
+                        states_leave(planner, task);
+        }
+}
+
 static void feed_apply(struct planner *planner, struct feed *feed, uint32_t commands, uint64_t n_seeks,
                        const struct cursor *sought) {
         struct epoll_event event = { .events = EPOLLIN | EPOLLET, .data.ptr = feed };
@@ -100,6 +110,8 @@ static void feed_apply(struct planner *planner, struct feed *feed, uint32_t comm
                 replay_end(&planner->feeds, feed, REPLAY_LEFT);
                 feed->batch = NULL; /* never published: its client has left */
         }
+        if (commands & (FEED_SEEK | FEED_REMOVE))
+                planner_leave_origins(planner, feed);
 }
 
 /* Commands are copied under the lock and applied without it, because workers need the lock to return tasks. */

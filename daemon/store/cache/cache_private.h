@@ -250,8 +250,8 @@ void flight_answer(struct flight *flight, int result, const struct why *why, str
 void flights_drop(struct cached *cached, enum flight_phase phase);
 bool flights_are_flying(const struct cached *cached);
 
-/* Nobody waits with this want any more. */
-void flight_leave(struct flight *flight, struct cache_want *want);
+/* `want` waits for no flight of the chunk any more: neither for what it joined first, nor for what was begun later. */
+void flights_leave(struct cached *cached, uint64_t chunk, struct cache_want *want);
 
 /* ---- keeper.c ---- */
 

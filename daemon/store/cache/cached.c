@@ -155,17 +155,11 @@ static void unpin(struct cached *cached, const struct cache_want *want) {
 }
 
 static void leave_flights(struct cached *cached, struct cache_want *want) {
-        uint64_t chunk, end, offset;
-        struct flight *flight;
-        uint32_t n_bytes;
+        uint64_t chunk, end;
 
         cached_chunks_of(cached, want->idx_file, want->offset, want->n_bytes, &chunk, &end);
-        for (; chunk < end && want->n_missing > 0; chunk++) {
-                part_in(cached, want, chunk, &offset, &n_bytes);
-                flight = flight_find(cached, chunk, offset, n_bytes);
-                if (flight)
-                        flight_leave(flight, want);
-        }
+        for (; chunk < end && want->n_missing > 0; chunk++)
+                flights_leave(cached, chunk, want);
 }
 
 static int want_file(struct cached *cached, struct cache_want *want) {
@@ -222,9 +216,9 @@ bool cached_forget(struct cached *cached, struct cache_want *want) {
         bool was_waiting;
 
         pthread_mutex_lock(&cached->cache->lock);
-        was_waiting = want->n_missing > 0;
-        leave_flights(cached, want);
-        was_waiting = was_waiting && want->n_missing == 0;
+        was_waiting = want->n_missing > 0; /* else it is another one's by now */
+        if (was_waiting)
+                leave_flights(cached, want);
         if (was_waiting)
                 unpin(cached, want);
         pthread_mutex_unlock(&cached->cache->lock);

@@ -83,7 +83,7 @@ int flight_join(struct flight *flight, struct cache_want *want) {
         return 0;
 }
 
-void flight_leave(struct flight *flight, struct cache_want *want) {
+static void flight_leave(struct flight *flight, struct cache_want *want) {
         struct flight_waiter *waiter, *next;
 
         for (waiter = STAILQ_FIRST(&flight->waiters); waiter; waiter = next) {
@@ -94,6 +94,14 @@ void flight_leave(struct flight *flight, struct cache_want *want) {
                 want->n_missing--;
                 free(waiter);
         }
+}
+
+void flights_leave(struct cached *cached, uint64_t chunk, struct cache_want *want) {
+        struct flight *flight;
+
+        LIST_FOREACH(flight, &cached->cache->buckets[bucket_of(cached, chunk)], in_bucket)
+                if (flight->cached == cached && flight->chunk == chunk)
+                        flight_leave(flight, want);
 }
 
 void flight_hurry(struct flight *flight) {
