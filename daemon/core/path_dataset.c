@@ -90,6 +90,7 @@ int path_dataset_add(struct catalog *catalog, const struct path_wish *wish, char
                 .path = dataset.path,
                 .format = dataset.format,
                 .options = dataset.options,
+                .in_blocks = wish->in_blocks,
                 .follows_links = true, /* only for who may read everything that the daemon may */
         };
         r = catalog_add_path(catalog, &entry, why);

@@ -406,8 +406,8 @@ static void ask_for_sources(struct session *session, const Dlp__Request *request
                 question->id = request->id;
                 r = session->state != SESSION_OPEN
                             ? why_set(&why, -EISCONN, "datasets: this connection is attached; open another one")
-                            : sources_find(session, question->request->sources, question->request->n_sources, on_found,
-                                           question, &why);
+                            : sources_find(session, question->request->sources, question->request->n_sources, false,
+                                           on_found, question, &why);
         }
         if (r == 0)
                 return;

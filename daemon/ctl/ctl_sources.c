@@ -14,6 +14,7 @@ struct look {
         struct session *session;
         Dlp__Source *const *sources;
         size_t n_sources;
+        bool in_blocks;
         void (*done)(void *userdata, int result, const char *text, const struct why *why);
         void *userdata;
         int result;
@@ -78,12 +79,13 @@ static int check_may_ask(const struct session *session, Dlp__Source *const *sour
         return access_paths(session) ? 0 : refuse_paths(session, n_sources > 0 && is_object(sources[0]), why);
 }
 
-static int name_one(struct session *session, const Dlp__Source *source, char ret_name[DLP_DATASET_MAX],
+static int name_one(struct session *session, const Dlp__Source *source, bool in_blocks, char ret_name[DLP_DATASET_MAX],
                     struct why *why) {
         const struct server_options *options = &session->server->options;
         const struct path_wish wish = { .path = source->path,
                                         .options = (const char *const *)source->options,
-                                        .n_options = source->n_options };
+                                        .n_options = source->n_options,
+                                        .in_blocks = in_blocks };
 
         if (!source->name[0])
                 return options->add_path(options->userdata, &wish, ret_name, why);
@@ -99,7 +101,7 @@ static int name_all(const struct look *look, char ret_text[DLP_DATASET_MAX], str
         size_t n = 0;
 
         for (size_t i = 0; i < look->n_sources; i++) {
-                int r = name_one(look->session, look->sources[i], name, why);
+                int r = name_one(look->session, look->sources[i], look->in_blocks, name, why);
 
                 if (r < 0)
                         return r;
@@ -132,7 +134,7 @@ static void ctl_sources_look_done(void *userdata) {
         free(look);
 }
 
-int sources_find(struct session *session, Dlp__Source *const *sources, size_t n_sources,
+int sources_find(struct session *session, Dlp__Source *const *sources, size_t n_sources, bool in_blocks,
                  void (*done)(void *userdata, int result, const char *text, const struct why *why), void *userdata,
                  struct why *why) {
         struct look *look;
@@ -144,7 +146,12 @@ int sources_find(struct session *session, Dlp__Source *const *sources, size_t n_
         if (!look)
                 return why_errno(why, -ENOMEM, "dataset");
         *look = (struct look){
-                .session = session, .sources = sources, .n_sources = n_sources, .done = done, .userdata = userdata
+                .session = session,
+                .sources = sources,
+                .n_sources = n_sources,
+                .in_blocks = in_blocks && n_sources == 1,
+                .done = done,
+                .userdata = userdata,
         };
         r = background_run(session->server->options.background, ctl_sources_look_work, ctl_sources_look_done, look);
         if (r < 0) {

@@ -24,6 +24,7 @@ struct path_wish {
         const char *path;
         const char *const *options; /* "KEY=VALUE" */
         size_t n_options;
+        bool in_blocks; /* for the order of blocks */
 };
 
 struct server_options {

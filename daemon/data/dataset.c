@@ -17,7 +17,6 @@
 
 #include "daemon/base/machine/beneath.h"
 #include "daemon/base/machine/file_stamp.h"
-#include "daemon/base/machine/own_file.h"
 #include "daemon/data/files/complete.h"
 #include "daemon/data/files/globs.h"
 #include "daemon/data/format_tell.h"
@@ -198,21 +197,6 @@ static int save(struct index_builder *builder, const char *index_dir, const char
         return r;
 }
 
-static int keep_in_memory(struct index_builder *builder, const char *name, struct budget *budget,
-                          struct source **ret_index, struct why *why) {
-        _cleanup_(closep) int fd = -1;
-        int r = own_file_make("dataloaderd-index", &fd);
-
-        if (r < 0)
-                return why_errno(why, r, "no memory for the index of %s", name);
-        r = index_builder_write(builder, fd, name, why);
-        if (r < 0)
-                return r;
-        r = own_file_seal(fd);
-        return r < 0 ? why_errno(why, r, "the index of %s in memory", name)
-                     : index_open_fd(fd, name, budget, ret_index, why);
-}
-
 static int dataset_make_index(struct dataset *dataset, const struct index_watch *watch,
                               struct index_builder **ret_builder, struct why *why) {
         int r = files_check(&dataset->files, dataset->root_fd, why);
@@ -237,7 +221,7 @@ static int dataset_build(struct dataset *dataset, const char *index_dir, const c
         report->saved = r >= 0;
         if (r == -ECANCELED)
                 return why_set(why, r, "%s", report->not_saved.text);
-        return r >= 0 ? 0 : keep_in_memory(builder, dataset->name, budget, &dataset->index, why);
+        return r >= 0 ? 0 : index_in_memory(builder, dataset->name, budget, &dataset->index, why);
 }
 
 /* Its memory is counted in the budget until it is written. */
@@ -315,6 +299,10 @@ static int refuse_pipe(const struct dataset_spec *spec, struct why *why) {
 static int dataset_find_files(const struct dataset_spec *spec, struct files *ret_files, struct why *why) {
         _cleanup_(freep) char *merge = NULL;
 
+        if (spec->arriving) {
+                arriving_first(spec->arriving, ret_files);
+                return 0;
+        }
         if (format_options_value(spec->options, FORMAT_MERGE, &merge) < 0)
                 return why_set(why, -ENOMEM, "no memory to open dataset %s", spec->name);
         return files_find(spec->path, merge, spec->follows_links, ret_files, why);
@@ -361,7 +349,7 @@ static int dataset_new(const struct dataset_spec *spec, struct dataset **ret_dat
                 r = format_check_files(dataset->format, &dataset->files, why);
         if (r == 0)
                 r = format_options_parse(spec->options, dataset->format, &dataset->options, why);
-        dataset->is_stream = r == 0 && dataset->options.is_stream;
+        dataset->is_stream = r == 0 && (dataset->options.is_stream || spec->arriving);
         if (r == 0 && dataset->files.is_pipe && !dataset->is_stream)
                 r = refuse_pipe(spec, why);
         if (r < 0)
@@ -409,6 +397,11 @@ static int dataset_open_source(struct dataset *dataset, const struct dataset_spe
         const struct format *format = dataset->format;
         int r;
 
+        if (spec->arriving) {
+                report->how = DATASET_LIVE;
+                return arriving_open(spec->arriving, dataset->root_fd, &dataset->options, spec->budget, &dataset->index,
+                                     why);
+        }
         if (dataset->is_stream) {
                 report->how = DATASET_LIVE;
                 return open_stream(dataset, spec, index_dir, index_path, watch, why);
@@ -482,7 +475,7 @@ int dataset_open(const struct dataset_spec *spec, const char *index_dir, const s
                                                                                      : index_n_hidden(dataset->index));
         if (r == 0 && !dataset->is_stream && !dataset->format->open)
                 r = check_complete(dataset, spec, why);
-        if (r == 0 && dataset->format->extend)
+        if (r == 0 && dataset->format->extend && !spec->arriving) /* which does so for each of its indices */
                 dataset->format->extend(dataset->index);
         if (r == 0 && !dataset->is_stream && !dataset->format->open && !spec->is_staged && !spec->origin)
                 dataset->stamped = dataset->index;
@@ -653,7 +646,7 @@ static int index_again(struct dataset *dataset, const atomic_bool *cancel, struc
         indexing_join(&indexing);
         r = dataset_make_index(dataset, &watch, &builder, why);
         if (r == 0)
-                r = keep_in_memory(builder, dataset->name, dataset->budget, ret_index, why);
+                r = index_in_memory(builder, dataset->name, dataset->budget, ret_index, why);
         index_builder_freep(&builder);
         indexing_join(NULL);
         if (r == -ENOMEM && indexing.refusal.text[0])

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/data/arriving/arriving.h"
 #include "daemon/data/format.h"
 #include "daemon/data/index/indexing.h"
 #include "daemon/data/source.h"
@@ -42,6 +43,9 @@ struct dataset_spec {
 
         /* Where its files are filled from as they are read; outlives the dataset. NULL: they are what they are. */
         const struct indexing_origin *origin;
+
+        /* Its files become whole while it is served; of them the first has begun. NULL: they are there. */
+        struct arriving *arriving;
 
         /* Was it staged? Then who replaces a file there mends it, with the same bytes. */
         bool is_staged;

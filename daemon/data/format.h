@@ -112,6 +112,11 @@ struct format {
         /* A program that converts may write files of this format. NULL: it may not. */
         const struct format_written *written;
 
+        /* How many leading bytes of a file that still grows, and has n_bytes now, are whole samples, so that they are a
+         * file of this format by themselves: at least `whole`, which were before. Blocks for reads of what has come
+         * since. NULL: files must be whole. */
+        uint64_t (*cut)(int fd, uint64_t n_bytes, uint64_t whole);
+
         /* Either this or the next one is set; the other one is NULL.
          *
          * Makes an index of `files`, of which `root_fd` is the root (O_PATH is enough). `options` are those that the

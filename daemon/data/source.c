@@ -54,10 +54,19 @@ const struct source *source_with(const struct source *source, uint64_t *sample) 
 }
 
 uint64_t source_n_known(const struct source *source) {
+        if (source->growth && growth_blocks(source->growth)) { /* of the first block: others begin with other numbers */
+                bool is_whole;
+
+                return dlp_block_size(growth_blocks(source->growth), 0, &is_whole);
+        }
         return source->growth ? growth_n_samples(source->growth, NULL) : source->n_samples;
 }
 
 uint64_t source_n_possible(const struct source *source) {
+        const struct dlp_blocks *blocks = source->growth ? growth_blocks(source->growth) : NULL;
+
+        if (blocks)
+                return (uint64_t)blocks->n << blocks->shift;
         return source->growth ? DLP_STREAM_MAX : source->n_samples;
 }
 
@@ -295,6 +304,8 @@ int source_longest_together(const struct source *source, uint32_t field, uint32_
 
         if (source->growth) {
                 *ret_bytes = n * ((source->type->longest(source, field) + alignment - 1) / alignment * alignment);
+                if (source->type->together)
+                        *ret_bytes = source->type->together(source, field, n) + n * alignment;
                 return 0;
         }
         if (!lengths)

@@ -55,6 +55,9 @@ struct source_type {
         /* The most bytes of a field of any sample, of a source that grows. */
         uint64_t (*longest)(const struct source *source, uint32_t field);
 
+        /* The most bytes of a field of n samples together. NULL: n times the longest. */
+        uint64_t (*together)(const struct source *source, uint32_t field, uint32_t n);
+
         size_t (*name)(const struct source *source, uint64_t sample, char *ret_name);
         /* NULL: there are no classes. */
         const char *(*class_name)(const struct source *source, uint32_t label);

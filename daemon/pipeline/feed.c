@@ -9,11 +9,15 @@ struct order_spec feed_order_spec(const struct feed *feed, uint64_t epoch) {
         struct dlp_sampler_terms terms = job_sampler_terms(&feed->job->terms, feed->n_samples, epoch);
         struct sampling *sampling = feed->job->sampling;
 
+        struct growth *growth = dataset_source(feed->dataset->dataset)->growth;
+
         if (sampling && sampling->wants_blocks)
                 terms.blocks = &sampling->blocks;
+        else if (growth)
+                terms.blocks = growth_blocks(growth);
         return (struct order_spec){ .terms = terms,
                                     .payer = feed->job,
-                                    .growth = dataset_source(feed->dataset->dataset)->growth,
+                                    .growth = growth,
                                     .budget = feed->budget,
                                     .sampling = feed->job->terms.is_made ? sampling : NULL,
                                     .batch_size = feed->job->terms.batch_size };

@@ -36,6 +36,8 @@ bool rows_are_mapped(const struct feed *feed) {
         for (uint32_t k = 0; k < programs_n_parts(feed->programs); k++) {
                 const struct source *source = programs_source(feed->programs, k);
 
+                if (source->growth) /* of which a sample may be broken: each is looked at */
+                        return false;
                 if (source->n_samples > 0 && !are_mapped(feed, programs_part(feed->programs, k), source))
                         return false;
         }

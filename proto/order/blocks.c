@@ -2,7 +2,20 @@
 
 #include <stdatomic.h>
 
+uint64_t dlp_block_size(const struct dlp_blocks *blocks, uint32_t block, bool *ret_is_whole) {
+        uint64_t grown;
+
+        *ret_is_whole = true;
+        if (blocks->ends)
+                return blocks->ends[block] - (block > 0 ? blocks->ends[block - 1] : 0);
+        grown = atomic_load_explicit(&blocks->grown[block], memory_order_acquire);
+        *ret_is_whole = grown & 1;
+        return grown >> 1;
+}
+
 static uint64_t block_first(const struct dlp_blocks *blocks, uint32_t block) {
+        if (!blocks->ends)
+                return (uint64_t)block << blocks->shift;
         return block > 0 ? blocks->ends[block - 1] : 0;
 }
 
@@ -11,9 +24,9 @@ static uint32_t n_groups_of(const struct dlp_blocks *blocks, uint32_t window) {
 }
 
 /* A group has at most one round more than those in which its longest block gives all that it may, which is
- * DLP_BLOCKS_SHARE samples or more. */
+ * DLP_BLOCKS_SHARE samples or more. Of growing blocks nobody knows. */
 static uint64_t n_windows_max(const struct dlp_blocks *blocks, uint32_t window) {
-        return blocks->ends[blocks->n - 1] / DLP_BLOCKS_SHARE + n_groups_of(blocks, window);
+        return blocks->ends ? blocks->ends[blocks->n - 1] / DLP_BLOCKS_SHARE + n_groups_of(blocks, window) : 0;
 }
 
 uint64_t dlp_block_order_bytes(const struct dlp_blocks *blocks, uint32_t window) {
@@ -55,15 +68,22 @@ static struct block_group group_of(const struct dlp_block_order *order, uint32_t
         };
 }
 
-/* How many samples a block of the group gives in a round. */
-static uint64_t given(const struct dlp_block_order *order, const struct block_group *group, uint32_t i,
-                      uint32_t round) {
-        uint64_t n = order->blocks->ends[group->blocks[i]] - block_first(order->blocks, group->blocks[i]);
-        uint64_t n_before = round * group->share;
+/* How many samples a block of the group gives in a round; *ret_is_known: that will not change. */
+static uint64_t given_so_far(const struct dlp_block_order *order, const struct block_group *group, uint32_t i,
+                             uint32_t round, bool *ret_is_known) {
+        uint64_t n = dlp_block_size(order->blocks, group->blocks[i], ret_is_known), n_before = round * group->share;
 
+        *ret_is_known |= n >= n_before + group->share;
         if (n <= n_before)
                 return 0;
         return n - n_before < group->share ? n - n_before : group->share;
+}
+
+static uint64_t given(const struct dlp_block_order *order, const struct block_group *group, uint32_t i,
+                      uint32_t round) {
+        bool is_known;
+
+        return given_so_far(order, group, i, round, &is_known);
 }
 
 static void arrange_group(struct dlp_block_order *order, uint32_t group) {
@@ -73,26 +93,49 @@ static void arrange_group(struct dlp_block_order *order, uint32_t group) {
                 order->sequence[s] = (uint32_t)dlp_tdperm_at(&order->arranged, s);
 }
 
-uint64_t dlp_block_order_advance(struct dlp_block_order *order, uint64_t n_steps) {
-        uint64_t w = atomic_load_explicit(&order->n_windows, memory_order_relaxed);
-        uint32_t n_groups = n_groups_of(order->blocks, order->window);
+uint32_t dlp_block_order_group(struct dlp_block_order *order, uint32_t ahead, const uint32_t **ret_blocks) {
+        if (order->group + ahead >= n_groups_of(order->blocks, order->window))
+                return 0;
+        if (ahead > 0) /* that of now has been, and others read it */
+                arrange_group(order, order->group + ahead);
+        *ret_blocks = order->sequence + (uint64_t)(order->group + ahead) * order->window;
+        return group_of(order, order->group + ahead).n;
+}
 
-        for (uint64_t n_done = 0; n_done < n_steps && order->group < n_groups; n_done += order->window) {
+enum dlp_block_found dlp_block_order_find(struct dlp_block_order *order, struct dlp_block_window *ret_window,
+                                          uint64_t *ret_lack) {
+        while (order->group < n_groups_of(order->blocks, order->window)) {
                 struct block_group group = group_of(order, order->group);
+                bool is_known, are_known = true;
                 uint64_t n = 0;
 
                 if (order->round == 0)
                         arrange_group(order, order->group);
-                for (uint32_t i = 0; i < group.n; i++)
-                        n += given(order, &group, i, order->round);
-                if (n == 0) {
-                        order->group++;
-                        order->round = 0;
-                        continue;
+                for (uint32_t i = 0; i < group.n; i++) {
+                        n += given_so_far(order, &group, i, order->round, &is_known);
+                        are_known &= is_known;
                 }
-                order->streams[w] = (uint64_t)order->group << 32 | order->round++;
-                order->firsts[w + 1] = order->firsts[w] + n;
-                w++;
+                *ret_lack = (order->round + 1) * group.share;
+                if (!are_known)
+                        return DLP_BLOCKS_LACK;
+                if (n > 0) {
+                        *ret_window = (struct dlp_block_window){ (uint64_t)order->group << 32 | order->round++, n };
+                        return DLP_BLOCKS_FOUND;
+                }
+                order->group++;
+                order->round = 0;
+        }
+        return DLP_BLOCKS_OVER;
+}
+
+uint64_t dlp_block_order_advance(struct dlp_block_order *order, uint64_t n_steps) {
+        uint64_t w = atomic_load_explicit(&order->n_windows, memory_order_relaxed), lack;
+        struct dlp_block_window window;
+
+        for (uint64_t n_done = 0; n_done < n_steps && dlp_block_order_find(order, &window, &lack) == DLP_BLOCKS_FOUND;
+             n_done += order->window, w++) {
+                order->streams[w] = window.stream;
+                order->firsts[w + 1] = order->firsts[w] + window.n;
         }
         atomic_store_explicit(&order->n_windows, w, memory_order_release);
         return order->firsts[w];
@@ -113,15 +156,22 @@ static uint64_t window_at(const struct dlp_block_order *order, uint64_t position
         return low;
 }
 
-uint64_t dlp_block_order_at(const struct dlp_block_order *order, uint64_t position) {
-        uint64_t w = window_at(order, position), first = order->firsts[w], place;
-        uint32_t round = (uint32_t)order->streams[w], i = 0;
-        struct block_group group = group_of(order, (uint32_t)(order->streams[w] >> 32));
+uint64_t dlp_block_order_in(const struct dlp_block_order *order, const struct dlp_block_window *window,
+                            uint64_t place) {
+        struct block_group group = group_of(order, (uint32_t)(window->stream >> 32));
+        uint32_t round = (uint32_t)window->stream, i = 0;
         struct dlp_tdperm shuffled;
 
-        dlp_tdperm_init(&shuffled, order->seed, order->epoch, order->streams[w] + 1, order->firsts[w + 1] - first);
-        place = dlp_tdperm_at(&shuffled, position - first);
+        dlp_tdperm_init(&shuffled, order->seed, order->epoch, window->stream + 1, window->n);
+        place = dlp_tdperm_at(&shuffled, place);
         for (uint64_t n; place >= (n = given(order, &group, i, round)); i++)
                 place -= n;
         return block_first(order->blocks, group.blocks[i]) + round * group.share + place;
+}
+
+uint64_t dlp_block_order_at(const struct dlp_block_order *order, uint64_t position) {
+        uint64_t w = window_at(order, position), first = order->firsts[w];
+        const struct dlp_block_window window = { order->streams[w], order->firsts[w + 1] - first };
+
+        return dlp_block_order_in(order, &window, position - first);
 }

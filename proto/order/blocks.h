@@ -41,12 +41,18 @@
 #define DLP_BLOCKS_WINDOW     8u
 #define DLP_BLOCKS_WINDOW_MAX 1024u
 
-/* The blocks of a dataset. They do not change. */
+/* The blocks of a dataset. They do not change, or only grow (data/growth.h): then it is not known yet where all of them
+ * end, and each has numbers for more samples than it may have. */
 struct dlp_blocks {
         const uint64_t *ends; /* block b holds the samples ends[b - 1] (of the first one: 0) .. ends[b] - 1, one at
-                               * least; the last end is the number of samples */
+                               * least; the last end is the number of samples. NULL: they grow */
         uint32_t n;
+        uint32_t shift; /* of growing ones: block b holds the samples from b << shift on, and may be empty */
+        const _Atomic uint64_t *grown; /* of growing ones, of each: samples so far << 1 | will it grow no more? */
 };
+
+/* How many samples the block has so far; *ret_is_whole: there will be no more. Any thread. */
+uint64_t dlp_block_size(const struct dlp_blocks *blocks, uint32_t block, bool *ret_is_whole);
 
 /* The order of one epoch. Its windows are found one after the other, into a table, so that a position need not look at
  * all that come before it. */
@@ -56,7 +62,7 @@ struct dlp_block_order {
         uint32_t window;            /* W */
         struct dlp_tdperm arranged; /* of the blocks */
 
-        /* The table. */
+        /* The table. Of growing blocks it has the sequence alone. */
         uint64_t *firsts;   /* of window w, and of the one after the last: its first position */
         uint64_t *streams;  /* of window w: g << 32 | r */
         uint32_t *sequence; /* of blocks, as far as windows have been found */
@@ -82,3 +88,28 @@ uint64_t dlp_block_order_advance(struct dlp_block_order *order, uint64_t n_steps
 
 /* The sample at a position that is final. Any thread. Some hundred nanoseconds. */
 uint64_t dlp_block_order_at(const struct dlp_block_order *order, uint64_t position);
+
+/* ---- of blocks that grow: the caller keeps what windows there are ----------------------------------------------- */
+
+struct dlp_block_window {
+        uint64_t stream; /* g << 32 | r */
+        uint64_t n;      /* samples */
+};
+
+enum dlp_block_found {
+        DLP_BLOCKS_FOUND,
+        DLP_BLOCKS_OVER, /* there are no more windows */
+        DLP_BLOCKS_LACK, /* its samples are not known yet */
+};
+
+/* Finds the next window. *ret_lack: how many samples each block of its group has to have for it, unless the block is
+ * whole. One thread. */
+enum dlp_block_found dlp_block_order_find(struct dlp_block_order *order, struct dlp_block_window *ret_window,
+                                          uint64_t *ret_lack);
+
+/* The blocks of the group in which find() has looked last, or, with `ahead` 1, of the next one; returns how many. Its
+ * thread. */
+uint32_t dlp_block_order_group(struct dlp_block_order *order, uint32_t ahead, const uint32_t **ret_blocks);
+
+/* The sample at this place (< window->n) of a window that was found. Any thread. */
+uint64_t dlp_block_order_in(const struct dlp_block_order *order, const struct dlp_block_window *window, uint64_t place);

@@ -250,6 +250,52 @@ START_TEST(orders_are_read_and_printed) {
 }
 END_TEST
 
+/* Blocks that grow in steps, those first that are asked for. The order is the one of their final lengths, also that of
+ * what is known before these are. */
+START_TEST(blocks_that_grow_have_the_order_of_their_final_lengths) {
+        uint32_t n = CASES[_i / N_SIZES].n_blocks, window = CASES[_i / N_SIZES].window;
+        struct made *made = made_new(_i % N_SIZES, n, window, 11);
+        const struct dlp_sampler_terms *terms = &made->terms;
+        _Atomic uint64_t grown[N_BLOCKS_MAX] = { 0 };
+        const struct dlp_blocks blocks = { .n = n, .shift = 20, .grown = grown };
+        void *table = calloc(1, dlp_block_order_bytes(&blocks, window));
+        uint64_t position = 0, lack, n_waits = 0, random = 7;
+        struct dlp_block_window found;
+        struct dlp_block_order order;
+        enum dlp_block_found how;
+
+        ck_assert_ptr_nonnull(table);
+        while (dlp_sampler_advance(&made->sampler, 100) < terms->n_samples)
+                ;
+        dlp_block_order_init(&order, &blocks, window, terms->seed, terms->epoch, table);
+        while ((how = dlp_block_order_find(&order, &found, &lack)) != DLP_BLOCKS_OVER) {
+                const uint32_t *group;
+                uint32_t n_group = dlp_block_order_group(&order, 0, &group);
+
+                for (uint64_t place = 0; how == DLP_BLOCKS_FOUND && place < found.n; place++) {
+                        uint64_t sample = dlp_block_order_in(&order, &found, place), block = sample >> 20;
+
+                        ck_assert_uint_lt(block, n);
+                        ck_assert_uint_eq((block > 0 ? made->ends[block - 1] : 0) + (sample & ((1u << 20) - 1)),
+                                          dlp_sampler_at(&made->sampler, position++));
+                }
+                for (uint32_t i = 0; how == DLP_BLOCKS_LACK && i < n_group; i++) {
+                        uint32_t b = group[i];
+                        uint64_t size = made->ends[b] - (b > 0 ? made->ends[b - 1] : 0), now = grown[b] >> 1;
+
+                        random = random * 6364136223846793005u + 1;
+                        now += (random >> 40) % (lack + 200);
+                        grown[b] = now >= size ? size << 1 | 1 : now << 1;
+                        n_waits++;
+                }
+        }
+        ck_assert_uint_eq(position, terms->n_samples);
+        ck_assert_uint_gt(n_waits, 0);
+        free(table);
+        made_free(made);
+}
+END_TEST
+
 int main(void) {
         Suite *suite = suite_create("blocks");
         TCase *tcase = tcase_create("blocks");
@@ -258,6 +304,7 @@ int main(void) {
 
         tcase_add_loop_test(tcase, the_order_is_the_one_of_the_definition, 0, N_CASES);
         tcase_add_loop_test(tcase, leading_positions_are_final_and_each_sample_comes_once, 0, N_CASES);
+        tcase_add_loop_test(tcase, blocks_that_grow_have_the_order_of_their_final_lengths, 0, N_CASES);
         tcase_add_test(tcase, later_blocks_may_have_any_length);
         tcase_add_test(tcase, seed_epoch_window_and_blocks_each_make_another_order);
         tcase_add_test(tcase, few_blocks_are_open_at_once);

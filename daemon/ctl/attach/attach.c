@@ -86,8 +86,12 @@ static int attach_prepare(struct attach *attach, const Dlp__Attach *wish, struct
         if (r < 0)
                 return r;
         job = access_find_job(session, wish->job, wish->dataset);
-        r = catalog_get_joined(server->options.catalog, wish->dataset, digest_of_job(job, wish), wish->part_digests,
-                               wish->n_part_digests, &attach->options.dataset, why);
+        r = attach_is_in_blocks(wish)
+                    ? catalog_get_blocks(server->options.catalog, wish->dataset, &attach->options.dataset, why)
+                    : -ENOTSUP;
+        if (r == -ENOTSUP)
+                r = catalog_get_joined(server->options.catalog, wish->dataset, digest_of_job(job, wish),
+                                       wish->part_digests, wish->n_part_digests, &attach->options.dataset, why);
         if (r < 0)
                 return r;
         source = dataset_source(attach->options.dataset->dataset);
@@ -99,6 +103,7 @@ static int attach_prepare(struct attach *attach, const Dlp__Attach *wish, struct
         snprintf(terms.pipeline, sizeof(terms.pipeline), "%s", program_text(programs_first(attach->options.programs)));
         snprintf(terms.digest, sizeof(terms.digest), "%s", source->digest);
         terms.n_samples = source->n_samples;
+        terms.n_possible = source_n_possible(source);
         r = attach_settle_order(&terms, source, why);
         if (r == 0)
                 r = attach_settle_sampling(attach, wish, source, &terms, why);
@@ -290,7 +295,8 @@ static int attach_start(struct attach *attach, struct why *why) {
         int r;
 
         if (wish->n_sources > 0 && session->state == SESSION_OPEN)
-                return sources_find(session, wish->sources, wish->n_sources, attach_found, attach, why);
+                return sources_find(session, wish->sources, wish->n_sources, attach_is_in_blocks(wish), attach_found,
+                                    attach, why);
         r = normalize(session->server->options.catalog, wish, wish->dataset, why);
         if (r == 0)
                 attach_check(attach);

@@ -35,6 +35,7 @@ void attach_free(void *attach);
 /* attach_terms.c: the wish's terms, checked one by one. What the dataset decides about them comes after, with
  * attach_settle_order(): terms that ask for the same order must be equal. Both: 0, or -EINVAL with `why`. */
 int attach_read_terms(const Dlp__Attach *wish, struct job_terms *ret_terms, struct why *why);
+bool attach_is_in_blocks(const Dlp__Attach *wish); /* the order of blocks, and nothing that changes it */
 int attach_settle_order(struct job_terms *terms, const struct source *source, struct why *why);
 
 /* attach.c: what was waited for elsewhere has come, and the session listens again. False: its client has left

@@ -103,7 +103,7 @@ int attach_settle_sampling(struct attach *attach, const Dlp__Attach *wish, const
         r = sampling_new(text, attach->columns_fd, columns, (uint32_t)wish->n_columns, &attach->sampling, why);
         if (r < 0)
                 return r;
-        attach->sampling->wants_blocks = terms->shuffle && terms->order == DLP_ORDER_BLOCKS;
+        attach->sampling->wants_blocks = terms->shuffle && terms->order == DLP_ORDER_BLOCKS && !source->growth;
         terms->is_made = attach->sampling->text.n_steps > 0;
         if (!terms->is_made)
                 return 0;

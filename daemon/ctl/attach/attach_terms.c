@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "daemon/ctl/attach/attach.h"
+#include "daemon/data/growth.h"
 #include "proto/base/nearest.h"
 #include "proto/base/text.h"
 
@@ -101,16 +102,26 @@ int attach_read_terms(const Dlp__Attach *wish, struct job_terms *terms, struct w
         return 0;
 }
 
-int attach_settle_order(struct job_terms *terms, const struct source *source, struct why *why) {
-        bool has_buffer;
+/* A sampler, and the filling of packs, ask what is known of all samples. */
+bool attach_is_in_blocks(const Dlp__Attach *wish) {
+        struct dlp_order_choice order;
+        struct why why;
 
-        if (source->growth && terms->shuffle && (terms->order == DLP_ORDER_TDPERM || terms->order == DLP_ORDER_BLOCKS))
+        return wish->shuffle && !wish->sampler[0] && !strstr(wish->pipeline, "pack(") &&
+               dlp_order_choice_read(wish->order, &order, &why) == 0 && order.kind == DLP_ORDER_BLOCKS;
+}
+
+int attach_settle_order(struct job_terms *terms, const struct source *source, struct why *why) {
+        bool has_buffer, has_blocks = source->growth && growth_blocks(source->growth);
+
+        if (source->growth && !has_blocks && terms->shuffle &&
+            (terms->order == DLP_ORDER_TDPERM || terms->order == DLP_ORDER_BLOCKS))
                 return why_set(why, -EINVAL,
                                "order: \"%s\" needs to know how many %s there are, and %s is a "
                                "stream; leave it out: a stream has a shuffle buffer",
                                dlp_order_kind_name(terms->order),
                                terms->order == DLP_ORDER_BLOCKS ? "shards" : "samples", terms->dataset);
-        if (source->growth) {
+        if (source->growth && !has_blocks) {
                 terms->order = DLP_ORDER_BUFFER; /* "torch" is what clients send who ask for nothing */
                 terms->window = 0;
         }

@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include "daemon/base/machine/disk.h"
+#include "daemon/base/machine/own_file.h"
+#include "daemon/data/index/index.h"
 #include "proto/base/cleanup.h"
 
 int index_draft_make(const char *index_dir, const char *place, struct index_draft *ret_draft, struct why *why) {
@@ -51,4 +53,19 @@ bool index_draft_is_name(const char *name, const char *ending) {
 
         return n > n_ending + n_mark && strncmp(name + n - n_mark - n_ending, ending, n_ending) == 0 &&
                strncmp(name + n - n_mark, INDEX_DRAFT_MARK, strlen(INDEX_DRAFT_MARK)) == 0;
+}
+
+int index_in_memory(struct index_builder *builder, const char *name, struct budget *budget, struct source **ret_source,
+                    struct why *why) {
+        _cleanup_(closep) int fd = -1;
+        int r = own_file_make("dataloaderd-index", &fd);
+
+        if (r < 0)
+                return why_errno(why, r, "no memory for the index of %s", name);
+        r = index_builder_write(builder, fd, name, why);
+        if (r < 0)
+                return r;
+        r = own_file_seal(fd);
+        return r < 0 ? why_errno(why, r, "the index of %s in memory", name)
+                     : index_open_fd(fd, name, budget, ret_source, why);
 }

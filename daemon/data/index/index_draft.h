@@ -4,6 +4,9 @@
 #include <limits.h>
 #include <stdbool.h>
 
+#include "daemon/base/budget.h"
+#include "daemon/data/index/index_builder.h"
+#include "daemon/data/source.h"
 #include "proto/base/why.h"
 
 #define INDEX_DRAFT_MARK   ".new-" /* between the file's name and six random characters */
@@ -28,3 +31,7 @@ void index_draft_drop(struct index_draft *draft);
 
 /* Is it the name of a draft of a file with this ending? */
 bool index_draft_is_name(const char *name, const char *ending);
+
+/* An index that is written nowhere but into memory, opened as index_open() does. `name` is only for messages. */
+int index_in_memory(struct index_builder *builder, const char *name, struct budget *budget, struct source **ret_source,
+                    struct why *why);

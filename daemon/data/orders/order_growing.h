@@ -1,6 +1,8 @@
 /* data/orders/order_growing.h: the order of an epoch of a stream, made as the samples arrive. A part of data/orders/order_table.c.
  *
- * Without shuffling it is the order in which they arrive, and takes no memory; else a shuffle buffer makes it. */
+ * Without shuffling it is the order in which they arrive, and takes no memory; else a shuffle buffer makes it. The
+ * order of a stream that comes in blocks is that of proto/order/blocks.h, and asks for the blocks that it needs next.
+ */
 #pragma once
 
 #include "daemon/data/growth.h"
@@ -15,6 +17,14 @@ struct order_growing {
         struct pieces order;   /* of uint32_t: the sample at each position */
         struct dlp_torch_random random;
         struct dlp_shuffle_buffer buffer;
+
+        bool is_in_blocks;
+        struct dlp_block_order block_order;
+        uint64_t *sequence;    /* its table */
+        uint64_t table_bytes;  /* paid for */
+        struct pieces windows; /* struct growing_window */
+        uint64_t n_positions;  /* of them */
+        _Atomic uint64_t n_windows;
 };
 
 /* `budget` pays for its memory as it grows; NULL: nobody does. 0 or -ENOMEM with `why`. */

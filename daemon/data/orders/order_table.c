@@ -225,7 +225,8 @@ static void make_chunk(struct order_table *table, struct why *ret_lack) {
 
         if (table->chunk_steps < CHUNK_STEPS_MAX)
                 table->chunk_steps *= 2;
-        if (n_final == atomic_load_explicit(&table->n_final, memory_order_relaxed) && !is_done(table))
+        if (n_final == atomic_load_explicit(&table->n_final, memory_order_relaxed) && !is_done(table) &&
+            !(table->growing.growth && growth_has_failed(table->growing.growth, NULL)))
                 return; /* no new elements, and no news of the end: waiters go on waiting */
 
         atomic_store(&table->n_final, n_final);

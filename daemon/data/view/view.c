@@ -306,6 +306,18 @@ static uint64_t view_longest(const struct source *source, uint32_t field) {
         return longest;
 }
 
+static uint64_t view_together(const struct source *source, uint32_t field, uint32_t n) {
+        const struct view_source *view = view_of(source);
+        uint64_t most = 0, one = 0;
+
+        for (uint32_t i = 0; i < view->fields[field].n; i++) {
+                if (source_longest_together(view->inner, view->fields[field].inner[i], n, 1, &one) < 0)
+                        return n * view_longest(source, field);
+                most = one > most ? one : most;
+        }
+        return most;
+}
+
 static const char *view_class_name(const struct source *source, uint32_t label) {
         return source_class_name(view_of(source)->inner, label);
 }
@@ -330,6 +342,7 @@ static const struct source_type VIEW_TYPE = {
         .name = view_name,
         .broken = view_broken,
         .longest = view_longest,
+        .together = view_together,
         .class_name = view_class_name,
 };
 

@@ -53,12 +53,15 @@ struct catalog_dataset *catalog_dataset_ref(struct catalog_dataset *dataset) {
 void catalog_dataset_unref(struct catalog_dataset *dataset) {
         if (!dataset || atomic_fetch_sub_explicit(&dataset->refs, 1, memory_order_acq_rel) > 1)
                 return;
+        arrival_stop(dataset->arrival);
         outage_free(dataset->outage);
         ledger_unref(dataset->ledger);
         dataset_unref(dataset->dataset);
         for (uint32_t k = 0; k < dataset->n_parts; k++)
                 catalog_dataset_unref(dataset->parts[k]);
         free(dataset->parts);
+        arrival_free(dataset->arrival);
+        remote_unref(dataset->feeding);
         remote_unref(dataset->remote);
         unpacked_unref(dataset->unpacked);
         version_lock_free(dataset->lock); /* after the last file is closed */
@@ -212,15 +215,23 @@ void opening_work(void *userdata) {
         if (opening->result == 0)
                 opening->result = open_remote(opening, &spec, &watch);
         if (opening->result == 0)
-                opening->result = open_dataset(opening, &spec, &watch);
-        opening_keep_remote(opening);
-        if (opening->result == 0 && !opening->remote) /* which would fetch its files */
+                opening->result = opening->is_arriving ? opening_arrive(opening, &spec, &watch)
+                                                       : open_dataset(opening, &spec, &watch);
+        if (!opening->is_arriving)
+                opening_keep_remote(opening);
+        if (opening->result == 0 && !opening->remote && !opening->is_arriving) /* which would fetch its files */
                 opening_doubt(opening, doubt_ns(&opening->report));
         if (opening->result == 0 && ledger_open(entry->catalog->ledgers, opening->dataset, &opening->ledger) < 0) {
+                arrival_stop(opening->arrival);
                 dataset_unref(TAKE_PTR(opening->dataset));
-                remote_unref(TAKE_PTR(opening->remote));
                 opening_drop_unpacked(opening);
+                if (!opening->is_arriving)
+                        remote_unref(TAKE_PTR(opening->remote));
                 opening->result = why_errno(&opening->why, -ENOMEM, "the ledger of damaged samples");
+        }
+        if (opening->result < 0 && opening->is_arriving) {
+                arrival_free(TAKE_PTR(opening->arrival));
+                remote_unref(TAKE_PTR(opening->remote));
         }
         if (opening->result < 0)
                 version_lock_free(TAKE_PTR(opening->lock));
@@ -243,8 +254,10 @@ struct catalog_dataset *opening_take(struct opening *opening) {
                 return NULL;
         open = catalog_dataset_new(opening->dataset, opening->ledger, opening->entry->name);
         if (!open) {
+                arrival_stop(opening->arrival);
                 ledger_unref(opening->ledger);
                 dataset_unref(opening->dataset);
+                arrival_free(opening->arrival);
                 remote_unref(opening->remote);
                 opening_drop_unpacked(opening);
                 version_lock_free(opening->lock);
@@ -252,7 +265,9 @@ struct catalog_dataset *opening_take(struct opening *opening) {
                 return NULL;
         }
         open->lock = opening->lock;
-        open->remote = opening->remote;
+        open->remote = opening->is_arriving ? NULL : opening->remote;
+        open->feeding = opening->is_arriving ? opening->remote : NULL;
+        open->arrival = opening->arrival;
         open->unpacked = opening->unpacked;
         open->doubt = opening->doubt;
         if (opening->unprotected.text[0])
@@ -263,6 +278,7 @@ struct catalog_dataset *opening_take(struct opening *opening) {
 
 void entry_free(struct catalog_entry *entry) {
         catalog_dataset_unref(entry->open);
+        catalog_dataset_unref(entry->arriving);
         staged_free(entry->staged);
         groups_fini(&entry->allow);
         free(entry->name);
@@ -335,6 +351,20 @@ void entry_fail(struct catalog_entry *entry, int error, const struct why *why) {
                 entry->staged->told = *why;
 }
 
+/* Where this cannot be, or fails, opening it as any other says why. */
+static void entry_take_arriving(struct catalog_entry *entry, struct catalog_dataset *open,
+                                const struct opening *opening) {
+        entry->arriving = open;
+        entry->cannot_arrive = !open;
+        if (open)
+                log_info("dataset", "%s: served while its files are unpacked, digest %.12s", entry->name,
+                         dataset_source(open->dataset)->digest);
+        else if (opening->result != -ENOTSUP)
+                log_info("dataset", "%s: it is served once all files are unpacked: %s", entry->name, opening->why.text);
+        if (!open && !entry->catalog->is_ending && entry->state == CATALOG_CLOSED)
+                entry_open(entry);
+}
+
 static void opening_done(void *userdata) {
         struct opening *opening = userdata;
         struct catalog_entry *entry = opening->entry;
@@ -346,6 +376,8 @@ static void opening_done(void *userdata) {
         if (!entry->is_wanted) {
                 catalog_dataset_unref(open);
                 entry_free(entry);
+        } else if (opening->is_arriving) {
+                entry_take_arriving(entry, open, opening);
         } else if (open) {
                 entry_take(entry, open, opening);
         } else {
@@ -369,11 +401,16 @@ struct errands *entry_errands(const struct catalog_entry *entry) {
 }
 
 void entry_open(struct catalog_entry *entry) {
+        entry_open_as(entry, false);
+}
+
+void entry_open_as(struct catalog_entry *entry, bool arriving) {
         struct opening *opening = calloc(1, sizeof(*opening));
         int r = -ENOMEM;
 
         if (opening) {
                 opening->entry = entry;
+                opening->is_arriving = arriving;
                 opening->errands = entry_errands(entry);
                 opening->options = strdup(entry->options);
                 r = opening->options ? opening_aim(opening, entry) : -ENOMEM;
@@ -393,7 +430,7 @@ void entry_open(struct catalog_entry *entry) {
                 return;
         }
         entry->is_opening = true;
-        if (entry->open)
+        if (entry->open || arriving)
                 return; /* the version before: served until the new one is open */
         entry->state = CATALOG_INDEXING;
         entry->was_told = false;
@@ -518,7 +555,7 @@ int entry_add(struct catalog *catalog, const struct catalog_wish *wish, bool is_
         TAILQ_INIT(&entry->waiters);
         TAILQ_INSERT_TAIL(&catalog->entries, entry, entry);
         if (!entry->staged)
-                entry_open(entry); /* the others after a look at their stamp */
+                entry_open_as(entry, wish->in_blocks); /* the others after a look at their stamp */
         return 0;
 }
 
@@ -645,6 +682,8 @@ int catalog_get(struct catalog *catalog, const char *name, struct catalog_datase
         }
         if (entry->state == CATALOG_FAILED) /* too old, or reported already: opened again, without a restart */
                 open_again(entry);
+        if (entry->state == CATALOG_CLOSED && !entry->staged && !entry->is_opening)
+                entry_open(entry);
         if (entry->state == CATALOG_READY) {
                 *ret_dataset = catalog_dataset_ref(entry->open);
                 return 0;

@@ -44,6 +44,9 @@ struct catalog_dataset {
 
         struct unpacked *unpacked; /* its files were compressed (catalog_unpacked.c); NULL: they are read as they are */
 
+        struct remote *feeding;  /* what they are unpacked from, if that lies elsewhere */
+        struct arrival *arrival; /* they are served while they are unpacked (catalog_arriving.c); NULL: all are there */
+
         struct version_lock *lock;          /* of a staged version, against its removal; NULL: not staged */
         TAILQ_ENTRY(catalog_dataset) older; /* in catalog_staged.older; main thread */
         uint64_t kept_until_ns;             /* stays in that list until then, even if unused; main thread */
@@ -79,15 +82,17 @@ struct catalog_entry {
         struct groups allow; /* who may use it; no group: everybody */
         uint32_t weight;     /* of each of its jobs */
         enum catalog_state state;
-        struct catalog_dataset *open; /* READY: one reference */
-        struct why text;              /* how it was opened, or why it was not */
-        struct work work;             /* how far the opening is */
-        bool has_parts;               /* its format says how much of all it has seen; the opening's thread */
-        _Atomic bool cancelled;       /* INDEXING: stop */
-        uint64_t failed_at_ns;        /* FAILED */
-        bool was_told;                /* FAILED: a client has been told; the next attach begins a new attempt */
-        bool is_opening;              /* a background thread is opening it */
-        bool is_wanted;               /* false: no longer in the configuration; freed when the index thread has ended */
+        struct catalog_dataset *open;     /* READY: one reference */
+        struct catalog_dataset *arriving; /* for the order of blocks; one reference, or NULL */
+        bool cannot_arrive;               /* they have that order as any other: the files need not be unpacked */
+        struct why text;                  /* how it was opened, or why it was not */
+        struct work work;                 /* how far the opening is */
+        bool has_parts;                   /* its format says how much of all it has seen; the opening's thread */
+        _Atomic bool cancelled;           /* INDEXING: stop */
+        uint64_t failed_at_ns;            /* FAILED */
+        bool was_told;                    /* FAILED: a client has been told; the next attach begins a new attempt */
+        bool is_opening;                  /* a background thread is opening it */
+        bool is_wanted; /* false: no longer in the configuration; freed when the index thread has ended */
         struct catalog *catalog;
 
         bool is_checking; /* a look at its folder is running: another one would only hang with it */
@@ -147,6 +152,7 @@ struct catalog_wish {
         bool follows_links;         /* as there */
         const char *remote[N_REMOTE_TEXTS];
         uint32_t n_connections; /* to the origin; 0: the cache's own number */
+        bool in_blocks;         /* it is asked for in this order: whether it can arrive is looked at first */
 };
 
 /* `budget` outlives every dataset that is opened; NULL: memory is not counted. */
@@ -175,6 +181,11 @@ int catalog_check(struct catalog *catalog, const char *name, struct catalog_wait
  * -EAGAIN: it is being staged or indexed (says how far it is). -EIO: it could not be opened (says why; the next call
  * tries again). */
 int catalog_get(struct catalog *catalog, const char *name, struct catalog_dataset **ret_dataset, struct why *why);
+
+/* A dataset of compressed files for the order of blocks, which is there once the first file has begun. -ENOTSUP: any
+ * order is served as catalog_get() says; -EAGAIN. */
+int catalog_get_blocks(struct catalog *catalog, const char *name, struct catalog_dataset **ret_dataset,
+                       struct why *why);
 
 /* The same for a job that runs with the content `digest` (may be NULL, or ""): it gets the version with this content,
  * as long as that is on disk; -EAGAIN while it is being searched for. */

@@ -7,6 +7,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/pipeline/catalog/catalog_private.h"
+#include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 
 #define PATIENCE_NS 1000000000ull /* of an attach that waits for a look: after this it is told so, and asks again */
@@ -24,7 +25,9 @@ static void check_work(void *userdata) {
         struct check *check = userdata;
 
         errand_begin(check->errands, NULL);
-        check->result = dataset_is_current(check->open->dataset, &check->why);
+        check->result = check->open->arrival ? 0 : dataset_is_current(check->open->dataset, &check->why);
+        if (check->open->arrival && !arrival_is_current(check->open->arrival))
+                check->result = why_set(&check->why, SOURCE_STALE, "a compressed file has changed");
         if (check->result == 0 && check->open->unpacked && !unpacked_is_current(check->open->unpacked))
                 check->result = why_set(&check->why, SOURCE_STALE, "a compressed file has changed");
         errand_end();
@@ -50,12 +53,16 @@ static bool may_go(const struct catalog_dataset *open) {
 static void check_done(void *userdata) {
         struct check *check = userdata;
         struct catalog_entry *entry = entry_find(check->catalog, check->name);
-        bool is_same = entry && entry->open == check->open;
+        bool is_arriving = entry && entry->arriving == check->open;
+        bool is_same = entry && (entry->open == check->open || is_arriving);
 
         catalog_dataset_unref(check->open); /* if the entry still has this one, it has its own reference */
         if (is_same) {
                 entry->is_checking = false;
-                if (check->result == SOURCE_STALE && !check->catalog->is_ending && may_go(entry->open)) {
+                if (is_arriving && check->result == SOURCE_STALE && may_go(entry->arriving)) {
+                        log_info("dataset", "%s: %s; unpacking it again", entry->name, check->why.text);
+                        catalog_dataset_unref(TAKE_PTR(entry->arriving));
+                } else if (check->result == SOURCE_STALE && !check->catalog->is_ending && may_go(entry->open)) {
                         log_info("dataset", "%s: %s; indexing it again", entry->name, check->why.text);
                         catalog_dataset_unref(entry->open);
                         entry->open = NULL;
@@ -70,11 +77,16 @@ static void check_done(void *userdata) {
 }
 
 void entry_check(struct catalog_entry *entry) {
+        struct catalog_dataset *open = NULL;
         struct check *check;
 
         if (entry->staged || entry->is_checking) /* a version never changes, and a new version has a new stamp */
                 return;
-        if (entry->state != CATALOG_READY || !may_go(entry->open))
+        if (entry->state == CATALOG_READY && may_go(entry->open))
+                open = entry->open;
+        else if (entry->arriving && may_go(entry->arriving))
+                open = entry->arriving;
+        if (!open)
                 return;
         check = calloc(1, sizeof(*check));
         if (check)
@@ -85,7 +97,7 @@ void entry_check(struct catalog_entry *entry) {
         }
         check->catalog = entry->catalog;
         check->errands = entry_errands(entry);
-        check->open = catalog_dataset_ref(entry->open);
+        check->open = catalog_dataset_ref(open);
         entry->is_checking = background_run(entry->catalog->background, check_work, check_done, check) == 0;
         if (!entry->is_checking) {
                 catalog_dataset_unref(check->open);

@@ -118,10 +118,14 @@ int catalog_path_name(const char *path, const char *options, char ret_name[DLP_D
 static bool is_in_use(const struct catalog_entry *entry) {
         if (entry->open && atomic_load_explicit(&entry->open->refs, memory_order_acquire) > 1)
                 return true;
+        if (entry->arriving && atomic_load_explicit(&entry->arriving->refs, memory_order_acquire) > 1)
+                return true;
         return entry->is_checking || !TAILQ_EMPTY(&entry->waiters);
 }
 
 static uint64_t kept_ns(const struct catalog_entry *entry) {
+        if (entry->arriving)
+                return KEPT_NS;
         switch (entry->state) {
         case CATALOG_READY:
                 return KEPT_NS;

@@ -4,7 +4,8 @@
  *   catalog_check.c   has a folder changed?                    catalog_versions.c  versions of them
  *   catalog_joined.c  several as one                           catalog_paths.c     named by their paths
  *   catalog_doubts.c  files that cannot be decoded             catalog_progress.c  how far an opening is
- *   catalog_remote.c  datasets that lie elsewhere              catalog_unpacked.c  compressed files */
+ *   catalog_remote.c  datasets that lie elsewhere              catalog_unpacked.c  compressed files
+ *   catalog_arriving.c  compressed files, served while they are unpacked */
 #pragma once
 
 #include "daemon/pipeline/catalog/catalog.h"
@@ -23,6 +24,8 @@ struct opening {
         struct ledger *ledger;
         struct remote *remote;     /* of a dataset whose path is a URL; else NULL */
         struct unpacked *unpacked; /* of compressed files; else NULL */
+        bool is_arriving;          /* opening_arrive() is what is wanted */
+        struct arrival *arrival;
         struct version_lock *lock;
         struct why unprotected; /* why the version has no lock; "" otherwise */
         struct dataset_report report;
@@ -54,6 +57,9 @@ struct catalog_dataset *opening_take(struct opening *opening);
  * then. */
 void entry_open(struct catalog_entry *entry);
 
+/* The same, or `arriving`: what catalog_get_blocks() gives. */
+void entry_open_as(struct catalog_entry *entry, bool arriving);
+
 /* Main thread; no background work for the entry may be running. */
 void entry_free(struct catalog_entry *entry);
 
@@ -71,10 +77,26 @@ struct errands *entry_errands(const struct catalog_entry *entry);
 int entry_add(struct catalog *catalog, const struct catalog_wish *wish, bool is_path, struct why *why);
 void entry_remove(struct catalog_entry *entry);
 
+/* ---- catalog_arriving.c ----------------------------------------------------------------------------------------- */
+
+struct arrival;
+
+/* Opens what is compressed, to be served while it is unpacked. -ENOTSUP: it cannot be, or need not. On a background
+ * thread. What it has begun is ended with the opening or its dataset. */
+int opening_arrive(struct opening *opening, struct dataset_spec *spec, const struct index_watch *watch);
+
+/* Ends its threads; before the dataset is closed. All take NULL. */
+void arrival_stop(struct arrival *arrival);
+void arrival_free(struct arrival *arrival);
+bool arrival_is_current(const struct arrival *arrival); /* blocks for a stat of each file */
+
 /* ---- catalog_unpacked.c ----------------------------------------------------------------------------------------- */
 
 /* Are these files, all of which the path names, compressed? */
 bool unpacked_is_due(const struct opening *opening, const struct dataset_spec *spec);
+
+/* The files of the path, and the folder that has them, opened. */
+int unpacked_find(const struct dataset_spec *spec, struct files *ret_files, int *ret_fd, struct why *why);
 
 /* Has the cache unpack the files of the spec, whose path is then where they are. On a background thread. */
 int opening_unpack(struct opening *opening, struct dataset_spec *spec, const struct index_watch *watch);

@@ -8,7 +8,7 @@
 #include "proto/base/cleanup.h"
 
 /* Whether links may lead out of it is a property of the descriptor. */
-static int find_files(const struct dataset_spec *spec, struct files *ret_files, int *ret_fd, struct why *why) {
+int unpacked_find(const struct dataset_spec *spec, struct files *ret_files, int *ret_fd, struct why *why) {
         int r = files_find(spec->path, NULL, spec->follows_links, ret_files, why);
 
         if (r < 0)
@@ -38,7 +38,7 @@ int opening_unpack(struct opening *opening, struct dataset_spec *spec, const str
         struct unpacked_terms terms;
         struct cpus cpus;
         struct why found = opening->why;
-        int r = find_files(spec, &files, &root_fd, &opening->why);
+        int r = unpacked_find(spec, &files, &root_fd, &opening->why);
 
         if (r < 0)
                 return r;

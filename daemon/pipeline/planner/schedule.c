@@ -250,11 +250,17 @@ static bool feed_sees_stream_end(struct feed *feed, const struct growth *growth)
 /* May the next batch of a stream that goes on be begun? Only if all of it has arrived, for every rank: then it is the
  * same whatever the length of the stream will be. Its order says that it must be asked again when there is more, or
  * when there will be no more, unless that was so before it was asked. */
-static bool feed_has_arrived(struct feed *feed) {
-        const struct growth *growth = dataset_source(feed->dataset->dataset)->growth;
+static bool feed_has_arrived(struct planner *planner, struct feed *feed) {
+        struct growth *growth = dataset_source(feed->dataset->dataset)->growth;
+        struct why why;
 
         if (order_table_has(feed->order, dlp_epoch_plan_needs(&feed->plan, feed->step)))
                 return true;
+        if (growth_has_failed(growth, &why)) {
+                job_fail(feed->job, EBADMSG, why.text);
+                feed_end_failed(planner, feed);
+                return false;
+        }
         if (!feed_sees_stream_end(feed, growth))
                 feed->stopped_by = DLP_WAIT_SAMPLES;
         return false;
@@ -309,7 +315,7 @@ static bool feed_prepare(struct planner *planner, struct feed *feed) {
         feed_begin_epoch(planner, feed);
         if (!feed->order)
                 return false;
-        if (feed->length == DLP_UNKNOWN && !feed_has_arrived(feed))
+        if (feed->length == DLP_UNKNOWN && !feed_has_arrived(planner, feed))
                 return false;
         if (!feed_has_units(feed) && !feed_has_length(planner, feed))
                 return false;

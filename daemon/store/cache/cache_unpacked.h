@@ -17,6 +17,20 @@
 
 struct unpacked;
 
+/* For who serves files while others are still unpacked. Files are numbered as in the terms, or by their plain paths,
+ * and one thread at a time is at a file. Called by the threads that unpack. */
+struct unpacked_arrival {
+        /* The file that is needed next, of those that are not in `taken` (a bit each). False: none is. */
+        bool (*next)(void *userdata, const _Atomic uint64_t *taken, size_t *ret_file);
+        /* A file has n_bytes so far, of which *whole were whole records before: sets how far these go now. */
+        void (*cut)(void *userdata, size_t file, int fd, uint64_t n_bytes, uint64_t *whole);
+        /* What lies at its plain path are whole records, and no more (`is_whole`: and none will follow). */
+        void (*grown)(void *userdata, size_t file, bool is_whole);
+        /* It is damaged, and ends with what has come out of it. */
+        void (*failed)(void *userdata, size_t file, const struct why *why);
+        void *userdata;
+};
+
 struct unpacked_terms {
         const char *root;         /* the folder that has the files; */
         int root_fd;              /* opened (base/machine/beneath.h) */
@@ -27,18 +41,36 @@ struct unpacked_terms {
         const atomic_bool *cancel;                                                         /* may be NULL */
         void (*part)(void *userdata, uint64_t n_done, uint64_t n_total, const char *unit); /* may be NULL */
         void *userdata;
+        const struct unpacked_arrival *arrival; /* copied. NULL: all is there before anything is served */
 };
 
 /* By its name: .gz, .zst (or .zstd), .xz, .bz2, .lz4 after another ending. */
 bool unpacked_is_compressed(const char *name);
 
-/* Blocks until all is unpacked. Returns 0; -ENOENT: none of them is compressed; -EFBIG: cache_limit is too small, with
- * both numbers; -EBADMSG: a file is damaged; -ECANCELED; ... with `why`, which names the file. */
+/* Blocks until all is unpacked; with an arrival nothing is yet, and `cached` is needed until unpacked_stop(). Returns
+ * 0; -ENOENT: none of them is compressed; -EFBIG: cache_limit is too small, with both numbers; -EBADMSG: a file is
+ * damaged; -ECANCELED; ... with `why`, which names the file. */
 int cache_unpacked_open(struct cache *cache, const struct unpacked_terms *terms, struct unpacked **ret_unpacked,
                         struct why *why);
 
 /* The folder; or the one file, if the terms have one name. */
 const char *unpacked_path(const struct unpacked *unpacked);
+
+/* The folder; how many files there are; the path of each below it, which is the caller's to free (NULL: no memory), and
+ * its bytes while it is compressed. */
+const char *unpacked_folder(const struct unpacked *unpacked);
+size_t unpacked_n_files(const struct unpacked *unpacked);
+char *unpacked_file(const struct unpacked *unpacked, size_t file);
+uint64_t unpacked_file_bytes(const struct unpacked *unpacked, size_t file);
+
+/* Of an arrival: begins, with threads that go on until all is unpacked. */
+int unpacked_start(struct unpacked *unpacked, struct why *why);
+
+/* Of an arrival: more is needed of some file. Any thread; quick. */
+void unpacked_hurry(struct unpacked *unpacked);
+
+/* Of an arrival: nothing of it is called from now on. Blocks for what it is at. */
+void unpacked_stop(struct unpacked *unpacked);
 
 /* Are the compressed files what they were? Blocks for a stat of each. */
 bool unpacked_is_current(const struct unpacked *unpacked);

@@ -14,6 +14,7 @@ struct compressed_file {
         uint64_t number, state; /* digests of the plain path, and of what the file is */
         bool is_there;          /* unpacked already, as it is now; */
         uint64_t n_bytes;       /* then: of what has come out of it */
+        bool has_failed;
 };
 
 struct compressed {

@@ -19,7 +19,19 @@ struct unpack_file {
         void *userdata;
 };
 
+struct unpack_stream;
+
 /* Tells by the bytes what it is compressed with: gzip, zstd, xz, bzip2, lz4; several members or frames after each other
- * are one file. Returns 0 and how many bytes there were; -EBADMSG with `why`, which names the file: it is damaged, or
- * not compressed; -EFBIG; -ECANCELED; ... Blocks. */
-int unpack_file_run(const struct unpack_file *file, uint64_t *ret_n_bytes, struct why *why);
+ * are one file. -EBADMSG with `why`, which names the file: it is damaged, or not compressed. `file` is copied. Blocks.
+ */
+int unpack_begin(const struct unpack_file *file, struct unpack_stream **ret_stream, struct why *why);
+
+/* Goes on until n_bytes or a little more have come out. Returns 0; UNPACK_END; -EBADMSG; -EFBIG; -ECANCELED; ... with
+ * `why`, which names the file, and then only unpack_end() may follow. Blocks. */
+#define UNPACK_END 1
+int unpack_go_on(struct unpack_stream *stream, uint64_t n_bytes, struct why *why);
+
+/* How many have come out. */
+uint64_t unpack_n_bytes(const struct unpack_stream *stream);
+
+void unpack_end(struct unpack_stream *stream); /* NULL is fine */

@@ -18,6 +18,7 @@ struct gunzipping {
         uint64_t n_read, n_written;
         bool is_in_member; /* its end is still to come */
         bool is_at_end;    /* of the file */
+        bool is_begun;     /* zlib has memory of its own */
 };
 
 bool unpack_is_gzip(const uint8_t *bytes, size_t n_bytes) {
@@ -83,10 +84,10 @@ static int gzip_inflate(struct gunzipping *now, struct why *why) {
         return gzip_write(now, why);
 }
 
-static int gzip_run(struct gunzipping *now, struct why *why) {
-        int r = gzip_fill(now, why);
+int gunzip_go_on(struct gunzipping *now, uint64_t n_bytes, struct why *why) {
+        int r = now->n_read == 0 ? gzip_fill(now, why) : 0;
 
-        while (r == 0 && !now->is_at_end) {
+        while (r == 0 && !now->is_at_end && now->n_written < n_bytes) {
                 if (!now->is_in_member)
                         gzip_pass_zeros(now);
                 if (now->stream.avail_in > 0)
@@ -94,21 +95,38 @@ static int gzip_run(struct gunzipping *now, struct why *why) {
                 if (r == 0 && now->stream.avail_out > 0) /* else there is more to come out of what was read */
                         r = gzip_fill(now, why);
         }
-        return r == 0 && now->is_in_member ? gzip_damaged(now, "it ends in the middle", why) : r;
+        if (r < 0 || !now->is_at_end)
+                return r;
+        return now->is_in_member ? gzip_damaged(now, "it ends in the middle", why) : UNPACK_END;
 }
 
-int unpack_gzip_run(const struct unpack_file *file, uint64_t *ret_n_bytes, struct why *why) {
-        struct gunzipping now = { .file = file, .in = malloc(WINDOW_BYTES), .out = malloc(WINDOW_BYTES) };
-        int r = now.in && now.out && inflateInit2(&now.stream, GZIP_ONLY) == Z_OK ? 0 : -ENOMEM;
+int gunzip_begin(const struct unpack_file *file, struct gunzipping **ret_now, struct why *why) {
+        struct gunzipping *now = calloc(1, sizeof(*now));
 
-        if (r < 0) {
-                why_errno(why, r, "%s", file->name);
-        } else {
-                r = gzip_run(&now, why);
-                inflateEnd(&now.stream);
+        if (now) {
+                now->file = file;
+                now->in = malloc(WINDOW_BYTES);
+                now->out = malloc(WINDOW_BYTES);
+                now->is_begun = now->in && now->out && inflateInit2(&now->stream, GZIP_ONLY) == Z_OK;
         }
-        *ret_n_bytes = now.n_written;
-        free(now.in);
-        free(now.out);
-        return r;
+        if (!now || !now->is_begun) {
+                gunzip_end(now);
+                return why_errno(why, -ENOMEM, "%s", file->name);
+        }
+        *ret_now = now;
+        return 0;
+}
+
+uint64_t gunzip_n_bytes(const struct gunzipping *now) {
+        return now->n_written;
+}
+
+void gunzip_end(struct gunzipping *now) {
+        if (!now)
+                return;
+        if (now->is_begun)
+                inflateEnd(&now->stream);
+        free(now->in);
+        free(now->out);
+        free(now);
 }

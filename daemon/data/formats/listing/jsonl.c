@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "daemon/base/json/json_texts.h"
+#include "daemon/data/formats/listing/lines_cut.h"
 #include "daemon/data/formats/listing/parts.h"
 #include "daemon/data/formats/listing/table_part.h"
 #include "daemon/data/formats/webdataset/shard_list.h"
@@ -472,6 +473,7 @@ const struct format format_jsonl = {
         .example = "path = \"/data/manifest.jsonl\" files = \"audio=audio_filepath\"",
         .takes_files = true,
         .is_read_through = true,
+        .cut = lines_cut,
         .options = OPTIONS,
         .names = NAMES,
         .written = &WRITTEN,

@@ -1,0 +1,294 @@
+/* Compressed files that are served in the order of blocks while the rest of them is still unpacked.
+ *
+ * An entry has such a dataset beside the other one, which serves all other orders once all is unpacked: it has other
+ * numbers of samples. So a job of blocks is always served from this one, in the next run as well. */
+#include <errno.h>
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/machine/beneath.h"
+#include "daemon/base/machine/cpus.h"
+#include "daemon/data/arriving/arriving.h"
+#include "daemon/data/format_tell.h"
+#include "daemon/data/scanner.h"
+#include "daemon/pipeline/catalog/catalog_private.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
+
+/* The unpacked files that are blocks, by their paths. */
+struct arrival {
+        struct arriving *arriving;
+        struct unpacked *unpacked;
+        uint32_t n;
+        size_t *files;    /* of each block: its number among those that are unpacked */
+        uint32_t *blocks; /* of each of these: its block, or n */
+};
+
+/* ---- what the threads that unpack ask and tell --------------------------------------------------------------------
+ */
+
+static bool arrival_next(void *userdata, const _Atomic uint64_t *taken, size_t *ret_file) {
+        struct arrival *arrival = userdata;
+
+        return arriving_next(arrival->arriving, taken, arrival->files, ret_file);
+}
+
+static void arrival_cut(void *userdata, size_t file, int fd, uint64_t n_bytes, uint64_t *whole) {
+        struct arrival *arrival = userdata;
+
+        (void)file;
+        arriving_cut(arrival->arriving, fd, n_bytes, whole);
+}
+
+static void arrival_grown(void *userdata, size_t file, bool is_whole) {
+        struct arrival *arrival = userdata;
+
+        arriving_grown(arrival->arriving, arrival->blocks[file], is_whole);
+}
+
+static void arrival_failed(void *userdata, size_t file, const struct why *why) {
+        struct arrival *arrival = userdata;
+
+        if (arrival->blocks[file] < arrival->n)
+                arriving_failed(arrival->arriving, arrival->blocks[file], why);
+}
+
+static void arrival_wanted(void *userdata) {
+        unpacked_hurry(((struct arrival *)userdata)->unpacked);
+}
+
+/* ---- which files are blocks ---------------------------------------------------------------------------------------
+ */
+
+static int by_name(const void *a, const void *b) {
+        return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static void free_names(char **names, size_t n) {
+        for (size_t i = 0; names && i < n; i++)
+                free(names[i]);
+        free(names);
+}
+
+/* Those that are not blocks are freed. */
+static int sort_blocks(struct arrival *arrival, char **names, size_t n_files, const char *format) {
+        char **sorted = calloc(n_files, sizeof(*sorted));
+
+        if (!sorted)
+                return -ENOMEM;
+        memcpy(sorted, names, n_files * sizeof(*sorted));
+        qsort(sorted, n_files, sizeof(*sorted), by_name);
+        for (size_t i = 0; i < n_files; i++)
+                if (arriving_format(format, sorted[i]))
+                        sorted[arrival->n++] = sorted[i];
+        for (size_t i = 0; i < n_files; i++) {
+                char **found = bsearch(&names[i], sorted, arrival->n, sizeof(*sorted), by_name);
+
+                arrival->blocks[i] = found ? (uint32_t)(found - sorted) : arrival->n;
+                if (found)
+                        arrival->files[found - sorted] = i;
+                else
+                        free(names[i]);
+        }
+        memcpy(names, sorted, n_files * sizeof(*sorted));
+        free(sorted);
+        return 0;
+}
+
+/* A dataset's digest is of its content; this one is made before anybody has read that: of names and sizes, and of what
+ * the origin says of them. */
+static int make_digest(const struct arrival *arrival, char **names, const struct remote *remote, char ret_digest[65]) {
+        unsigned char digest[EVP_MAX_MD_SIZE];
+        EVP_MD_CTX *context = EVP_MD_CTX_new();
+        int is_fine = context && EVP_DigestInit_ex(context, EVP_sha256(), NULL) &&
+                      EVP_DigestUpdate(context, "arriving", sizeof("arriving"));
+
+        for (uint32_t b = 0; b < arrival->n && is_fine; b++) {
+                char size[32];
+                int n = snprintf(size, sizeof(size), "%llu",
+                                 (unsigned long long)unpacked_file_bytes(arrival->unpacked, arrival->files[b]));
+
+                is_fine = EVP_DigestUpdate(context, names[b], strlen(names[b]) + 1) &&
+                          EVP_DigestUpdate(context, size, (size_t)n + 1);
+        }
+        if (remote)
+                is_fine = is_fine && EVP_DigestUpdate(context, cached_digest(remote->cached), 64);
+        is_fine = is_fine && EVP_DigestFinal_ex(context, digest, NULL);
+        EVP_MD_CTX_free(context);
+        for (size_t i = 0; i < 32 && is_fine; i++)
+                snprintf(ret_digest + 2 * i, 3, "%02x", digest[i]);
+        return is_fine ? 0 : -ENOMEM;
+}
+
+static int find_blocks(struct arrival *arrival, const struct dataset_spec *spec, const struct remote *remote) {
+        size_t n_files = unpacked_n_files(arrival->unpacked);
+        char **names = calloc(n_files, sizeof(*names));
+        char digest[65];
+        int r = 0;
+
+        arrival->files = calloc(n_files, sizeof(*arrival->files));
+        arrival->blocks = calloc(n_files, sizeof(*arrival->blocks));
+        if (!names || !arrival->files || !arrival->blocks)
+                r = -ENOMEM;
+        for (size_t i = 0; i < n_files && r == 0; i++) {
+                names[i] = unpacked_file(arrival->unpacked, i);
+                r = names[i] ? 0 : -ENOMEM;
+        }
+        if (r < 0) {
+                free_names(names, names ? n_files : 0);
+                return r;
+        }
+        r = sort_blocks(arrival, names, n_files, spec->format);
+        if (r < 0) {
+                free_names(names, n_files);
+                return r;
+        }
+        if (arrival->n == 0)
+                r = -ENOTSUP;
+        if (r == 0)
+                r = make_digest(arrival, names, remote, digest);
+        if (r == 0)
+                r = arriving_new(&(struct arriving_spec){ .root = unpacked_folder(arrival->unpacked),
+                                                          .names = names,
+                                                          .n = arrival->n,
+                                                          .digest = digest,
+                                                          .format = arriving_format(spec->format, names[0]),
+                                                          .wanted = arrival_wanted,
+                                                          .userdata = arrival },
+                                 &arrival->arriving);
+        if (r < 0)
+                free_names(names, arrival->n);
+        return r;
+}
+
+/* ---- opening ------------------------------------------------------------------------------------------------------
+ */
+
+static bool has_option(const struct opening *opening, const char *key) {
+        _cleanup_(freep) char *value = NULL;
+
+        return format_options_value(opening->options, key, &value) < 0 || (value && value[0]);
+}
+
+/* Do these files have to be unpacked, and is nothing asked for that all of them must be there for? */
+static bool may_arrive(const struct opening *opening, const struct dataset_spec *spec, const struct files *files,
+                       int root_fd) {
+        const struct format *format;
+        struct why why;
+
+        if (opening->version[0] || catalog_is_stream(opening->entry) || has_option(opening, "split") ||
+            has_option(opening, FORMAT_MERGE) || strncmp(spec->format, SCANNER_PREFIX, strlen(SCANNER_PREFIX)) == 0)
+                return false;
+        for (size_t i = 0; i < files->n_names; i++)
+                if (!unpacked_is_compressed(files->names[i]))
+                        return false;
+        return files->n_names > 0 ||
+               format_tell(spec->format, root_fd, files, spec->options, &format, &why) == -ENOTSUP;
+}
+
+static int unpack_and_open(struct opening *opening, struct dataset_spec *spec, const struct index_watch *watch) {
+        struct arrival *arrival = opening->arrival;
+        int r = find_blocks(arrival, spec, opening->remote);
+
+        if (r < 0)
+                return r == -ENOTSUP ? r : why_errno(&opening->why, r, "%s", opening->path);
+        r = unpacked_start(arrival->unpacked, &opening->why);
+        if (r == 0)
+                r = arriving_wait(arrival->arriving, watch->cancel, &opening->why);
+        spec->arriving = arrival->arriving;
+        spec->origin = NULL;
+        if (r == 0)
+                r = dataset_open(spec, opening->entry->catalog->index_dir, watch, &opening->dataset, &opening->report,
+                                 &opening->why);
+        if (r < 0) {
+                arrival_stop(arrival);
+                arriving_free(TAKE_PTR(arrival->arriving));
+        }
+        return r;
+}
+
+int opening_arrive(struct opening *opening, struct dataset_spec *spec, const struct index_watch *watch) {
+        _cleanup_(closep) int root_fd = -1;
+        struct files files = { 0 };
+        struct unpacked_arrival asked;
+        struct cpus cpus;
+        int r;
+
+        r = unpacked_find(spec, &files, &root_fd, &opening->why);
+        if (r < 0)
+                return r;
+        opening->arrival = calloc(1, sizeof(*opening->arrival));
+        if (!opening->arrival || !may_arrive(opening, spec, &files, root_fd)) {
+                files_fini(&files);
+                return opening->arrival ? -ENOTSUP : -ENOMEM;
+        }
+        asked = (struct unpacked_arrival){ .next = arrival_next,
+                                           .cut = arrival_cut,
+                                           .grown = arrival_grown,
+                                           .failed = arrival_failed,
+                                           .userdata = opening->arrival };
+        cpus_find(&cpus);
+        r = cache_unpacked_open(opening->entry->catalog->cache,
+                                &(struct unpacked_terms){ .root = files.root,
+                                                          .root_fd = root_fd,
+                                                          .names = files.names,
+                                                          .n_names = files.n_names,
+                                                          .cached = opening->remote ? opening->remote->cached : NULL,
+                                                          .n_threads = cpus_n_threads(&cpus),
+                                                          .cancel = watch->cancel,
+                                                          .arrival = &asked },
+                                &opening->arrival->unpacked, &opening->why);
+        files_fini(&files);
+        return r < 0 ? r : unpack_and_open(opening, spec, watch);
+}
+
+void arrival_stop(struct arrival *arrival) {
+        if (!arrival)
+                return;
+        if (arrival->arriving)
+                arriving_leave(arrival->arriving);
+        unpacked_stop(arrival->unpacked);
+}
+
+void arrival_free(struct arrival *arrival) {
+        if (!arrival)
+                return;
+        unpacked_unref(arrival->unpacked);
+        free(arrival->files);
+        free(arrival->blocks);
+        free(arrival);
+}
+
+bool arrival_is_current(const struct arrival *arrival) {
+        return unpacked_is_current(arrival->unpacked);
+}
+
+/* ---- serving ------------------------------------------------------------------------------------------------------
+ */
+
+/* Whether its files are compressed is known once it was opened, or this has been tried. */
+static bool may_be_opened_so(const struct catalog_entry *entry) {
+        return !entry->cannot_arrive && !entry->staged && !entry->catalog->is_ending &&
+               (entry->state == CATALOG_CLOSED || (entry->open && entry->open->unpacked));
+}
+
+int catalog_get_blocks(struct catalog *catalog, const char *name, struct catalog_dataset **ret_dataset,
+                       struct why *why) {
+        struct catalog_entry *entry = entry_find(catalog, name);
+
+        if (!entry)
+                return -ENOTSUP;
+        entry->used_ns = clock_now_ns();
+        if (entry->arriving) {
+                *ret_dataset = catalog_dataset_ref(entry->arriving);
+                return 0;
+        }
+        if (!may_be_opened_so(entry))
+                return -ENOTSUP;
+        if (!entry->is_opening)
+                entry_open_as(entry, true);
+        return entry->is_opening ? why_set(why, -EAGAIN, "dataset %s: its first file is being unpacked", name)
+                                 : -ENOTSUP;
+}

@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""Compressed files in the order of blocks: the first batch comes when the first of them have begun, and what each rank gets is what
+the definition says, whatever has been unpacked by then."""
+import gzip
+import os
+import random
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import faulty_server
+from harness import Skip, case, contains, equal, expected_order, main, whole_order, write
+from private import Home
+
+MIB = 1 << 20
+SIZES = [30000, 40, 9000, 1, 12000, 7, 2100, 16000, 5, 9001, 333]
+N = sum(SIZES)
+
+
+def zstd(data):
+    if not shutil.which("zstd"):
+        raise Skip("zstd is not installed")
+    return subprocess.run(["zstd", "-q", "-c"], input=data, stdout=subprocess.PIPE, check=True).stdout
+
+
+def lines_of(n, first=0, fill=60):
+    return b"".join(b'{"n": %d, "text": "%s"}\n' % (first + i, (b"%x" % (i * 2654435761 % 2**64)) * (fill // 8)) for i in range(n))
+
+
+def make(folder, sizes=None, ending=".jsonl.zst", compress=zstd):
+    first = 0
+    for number, size in enumerate(sizes or SIZES):
+        write(os.path.join(folder, f"x-{number:03d}{ending}"), compress(lines_of(size, first)))
+        first += size
+
+
+def terms(**more):
+    return {"pipeline": "n", "batch": 64, "order": "blocks", "partition": "exact", **more}
+
+
+def numbers(lines, epoch=None):
+    return [line["fields"]["n"]["value"] for line in lines if epoch is None or line["epoch"] == epoch]
+
+
+def read_ranks(home, path, world, **options):
+    readers = [home.reader(path, world=world, rank=rank, job="ranks", **options) for rank in range(world)]
+    return [reader.good() for reader in readers]
+
+
+@case("two ranks share two epochs as the definition says, for several windows, cold and with all unpacked; so does a run with another world "
+      "that goes on")
+def _(box):
+    make(box.path("d"))
+    for window in (8, 2):
+        home, order = Home(box), f"blocks(window={window})"
+        for when in ("cold", "there", "another daemon"):
+            for rank, lines in enumerate(read_ranks(home, box.path("d"), 2, seed=7, epochs=2, **terms(order=order))):
+                for epoch in range(2):
+                    equal(numbers(lines, epoch), expected_order(N, world=2, rank=rank, seed=7, epoch=epoch, partition="exact",
+                                                                order=order, blocks=SIZES), f"{when}, {order}, rank {rank}, epoch {epoch}")
+            if when == "there":
+                home.stop()
+        contains(home.log(), "served while its files are unpacked")
+    home = Home(box)
+    first = [home.reader(box.path("d"), world=2, rank=rank, job="a", seed=3, limit=100, **terms()) for rank in range(2)]
+    parts = [numbers(reader.good()) for reader in first]
+    seen = [number for k in range(100 * 64) for number in (parts[0][k], parts[1][k])]
+    home.stop()
+    shutil.rmtree(os.path.join(home.folder, ".cache"))
+    rest = [home.reader(box.path("d"), world=3, rank=rank, job="b", seed=3, first_position=len(seen), **terms(batch=10))
+            for rank in range(3)]
+    parts = [numbers(reader.good()) for reader in rest]
+    for place in range(max(map(len, parts))):
+        seen += [part[place] for part in parts if place < len(part)]
+    equal(seen, whole_order(N, 3, order="blocks", blocks=SIZES), "both runs together, with nothing of the first one's cache")
+
+
+@case("all other orders of the same files are served as well, at the same time, with their own numbers")
+def _(box):
+    make(box.path("d"), SIZES[:5])
+    n, home = sum(SIZES[:5]), Home(box)
+    blocks = home.reader(box.path("d"), job="blocks", seed=1, **terms())
+    torch = home.reader(box.path("d"), job="torch", seed=1, **terms(order="torch"))
+    equal(numbers(torch.good()), whole_order(n, 1), "torch's order")
+    equal(numbers(blocks.good()), whole_order(n, 1, order="blocks", blocks=SIZES[:5]), "blocks")
+    equal(numbers(home.read(box.path("d"), job="plain", shuffle=False, **terms(order="torch"))), list(range(n)), "without shuffling")
+
+
+@case("the first batches come while a server holds the rest of each file back; then the others come")
+def _(box):
+    noise = random.Random(1)
+    for shard in range(2):
+        lines = b"".join(b'{"n": %d, "text": "%s"}\n' % (40000 * shard + i, noise.randbytes(200).hex().encode()) for i in range(40000))
+        write(box.path("origin", f"x-{shard}.jsonl.gz"), gzip.compress(lines, 1))
+    n_bytes = sum(os.path.getsize(box.path("origin", f"x-{shard}.jsonl.gz")) for shard in range(2))
+    equal(n_bytes > 2 * 8 * MIB, True, "several chunks a file")
+    with faulty_server.start(box.path("origin")) as server:
+        home = Home(box)
+        server.fault("*.gz", "stall", method="GET", at=3 * MIB // 2, seconds=1)  # no chunk is ever whole
+        reader = home.reader(server.url("") + "x-{0..1}.jsonl.gz", seed=5, **terms())
+        reader.wait_lines(64)
+        server.clear()
+        equal(numbers(reader.good()), whole_order(80000, 5, order="blocks", blocks=[40000, 40000]), "the whole epoch")
+
+
+@case("a file that is damaged, or has other fields, ends the job that comes to it with its name; what came before is right")
+def _(box):
+    good, rest = lines_of(30000, 0, fill=160), lines_of(250000, 30000)
+    table = {"cut": (zstd(good) + zstd(rest)[:-100], ("x-1.jsonl.zst", "cannot be decompressed")),
+             "not json": (zstd(good + b"nonsense\n" * 400000), ("x-1.jsonl", "nonsense")),
+             "another type": (zstd(good + b'{"n": "seven", "text": "x"}\n' * 200000), ("x-1.jsonl", "its field n", "another order"))}
+    for name, (content, words) in table.items():
+        folder, home = box.path(name.replace(" ", "-")), Home(box)
+        write(os.path.join(folder, "x-0.jsonl.zst"), zstd(lines_of(8192, 10**6)))
+        write(os.path.join(folder, "x-1.jsonl.zst"), content)
+        for on_error in ("fail", "skip"):
+            reader = home.reader(folder, seed=2, on_error=on_error, **terms())
+            status, lines = reader.finish()
+            equal(status, 1, f"{name}: exit status")
+            contains(reader.errors(), *words)
+            got = numbers(lines)
+            equal((len(set(got)), all(n < 280000 or n >= 10**6 for n in got)), (len(got), True), f"{name}: what came before")
+        home.stop()
+
+
+@case("a daemon that is killed in the middle of a cold epoch loses nothing, and a file that was replaced is another dataset")
+def _(box):
+    make(box.path("d"))
+    home = Home(box)
+    reader = home.reader(box.path("d"), seed=4, delay_ms=1, on_restart="wait", **terms())
+    reader.wait_lines(64 * 20)
+    for pid in home.pids():
+        os.kill(pid, 9)
+    equal(numbers(reader.good()), whole_order(N, 4, order="blocks", blocks=SIZES), "the epoch")
+    write(box.path("d", "x-001.jsonl.zst"), zstd(lines_of(77, 10**6)))
+    got = numbers(home.read(box.path("d"), seed=4, **terms()))
+    equal((len(got), sum(n >= 10**6 for n in got)), (N - 40 + 77, 77), "samples, and those of the new file")
+
+
+if __name__ == "__main__":
+    main()
