@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "daemon/base/threads/thread.h"
@@ -46,6 +47,12 @@ static void on_take(void *userdata, const struct journal_record *record, bool is
         (void)userdata;
         snprintf(taken + n, sizeof(taken) - n, "%c%lu ", is_of_boot ? "TGS"[record->kind] : "tgs"[record->kind],
                  (unsigned long)record -> chunk);
+}
+
+static void on_take_nothing(void *userdata, const struct journal_record *record, bool is_of_boot) {
+        (void)userdata;
+        (void)record;
+        (void)is_of_boot;
 }
 
 static const char *reopen(const char *listing) {
@@ -473,6 +480,104 @@ START_TEST(what_is_from_before_this_boot_is_compared_and_what_is_wrong_is_fetche
 }
 END_TEST
 
+#define N_NOTED 6000u
+
+/* More records for chunks that are there, which say nothing new. */
+static void swell_journal(const char *file) {
+        struct journal_record record = { .chunk = 1, .n_bytes = CACHE_CHUNK_BYTES, .kind = JOURNAL_SEEN };
+        struct cache_journal swollen;
+        struct journal_record first;
+        int fd = open(file, O_RDONLY | O_CLOEXEC);
+        char digest[65] = "";
+
+        ck_assert_int_eq(pread(fd, digest, 64, 8), 64);
+        for (off_t at = HEADER; pread(fd, &first, RECORD, at) == RECORD; at += RECORD)
+                if (first.kind == JOURNAL_THERE && first.chunk == record.chunk)
+                        record.digest = first.digest;
+        close(fd);
+        ck_assert_int_eq(cache_journal_open(&swollen, file, digest, on_take_nothing, NULL, &why), 0);
+        for (uint32_t i = 0; i < N_NOTED; i++)
+                ck_assert_int_eq(cache_journal_add(&swollen, &record), 0);
+        cache_journal_close(&swollen);
+}
+
+static off_t length_of(const char *file) {
+        struct stat status;
+
+        return stat(file, &status) == 0 ? status.st_size : -1;
+}
+
+START_TEST(a_journal_that_says_little_is_written_anew_and_says_the_same) {
+        char file[256];
+
+        read_part(0, LARGE);
+        find_journal(file);
+        finish();
+        swell_journal(file);
+        ck_assert_int_gt(length_of(file), N_NOTED * RECORD);
+        begin(1ull << 30);
+        ck_assert_int_lt(length_of(file), HEADER + 16 * RECORD);
+        read_part(0, LARGE);
+        finish();
+        journal.fd = open(file, O_RDWR | O_CLOEXEC);
+        journal.end = (uint64_t)lseek(journal.fd, 0, SEEK_END);
+        note_boot(); /* as if it were of another boot: the rest is compared */
+        cache_journal_close(&journal);
+        swell_journal(file);
+        begin(1ull << 30);
+        read_part(0, LARGE);
+        ck_assert_uint_eq(n_fetched(), 0);
+        ck_assert_uint_eq(n_held(), LARGE);
+}
+END_TEST
+
+START_TEST(killed_while_a_journal_is_written_anew_the_next_one_has_all_of_it) {
+        char file[256];
+
+        read_part(0, LARGE);
+        find_journal(file);
+        finish();
+        for (uint32_t round = 0; round < 30; round++) {
+                pid_t pid = fork();
+
+                ck_assert_int_ge(pid, 0);
+                for (; pid == 0; finish()) {
+                        swell_journal(file);
+                        begin(1ull << 30);
+                }
+                usleep(1000 * (10 + round));
+                kill(pid, SIGKILL);
+                waitpid(pid, NULL, 0);
+                begin(1ull << 30);
+                ck_assert_uint_eq(n_held(), LARGE);
+                read_part(0, LARGE);
+                ck_assert_uint_eq(n_fetched(), 0);
+                finish();
+        }
+}
+END_TEST
+
+START_TEST(bytes_that_no_journal_knows_are_given_back) {
+        char file[256], junk[4096];
+        int fd;
+
+        memset(junk, 'x', sizeof(junk));
+        read_part(CACHE_CHUNK_BYTES, CACHE_CHUNK_BYTES); /* the one in the middle */
+        snprintf(file, sizeof(file), "%s/large", cached_path(cached));
+        finish();
+        fd = open(file, O_WRONLY | O_CLOEXEC);
+        ck_assert_int_eq(pwrite(fd, junk, sizeof(junk), 4096), 4096);
+        ck_assert_int_eq(pwrite(fd, junk, sizeof(junk), CACHE_CHUNK_BYTES - 4096), 4096);
+        ck_assert_int_eq(pwrite(fd, junk, 10, 2 * CACHE_CHUNK_BYTES + 5), 10);
+        close(fd);
+        begin(1ull << 30);
+        ck_assert_uint_eq(n_on_disk(), CACHE_CHUNK_BYTES);
+        ck_assert_uint_eq(n_held(), CACHE_CHUNK_BYTES);
+        read_part(0, LARGE);
+        ck_assert_uint_eq(n_fetched(), LARGE - CACHE_CHUNK_BYTES);
+}
+END_TEST
+
 #define N_SMALL 600u /* more than are asked for, or compared, at once */
 
 static uint32_t n_done;
@@ -663,6 +768,9 @@ int main(void) {
                 { .test = a_later_daemon_fetches_nothing_that_is_here },
                 { .test = what_is_from_before_this_boot_is_compared_and_what_is_wrong_is_fetched, .n_loops = 3 },
                 { .test = of_what_is_from_before_this_boot_all_is_compared_however_much_it_is },
+                { .test = a_journal_that_says_little_is_written_anew_and_says_the_same },
+                { .test = killed_while_a_journal_is_written_anew_the_next_one_has_all_of_it },
+                { .test = bytes_that_no_journal_knows_are_given_back },
                 { .test = what_comes_short_leaves_no_bytes_but_those_of_pieces },
                 { .test = what_cannot_be_written_is_asked_for_once_and_says_where, .n_loops = 2 },
                 { .test = after_the_end_wants_are_canceled },

@@ -138,6 +138,10 @@ void cache_journal_forget(struct cache_journal *journal) {
                 journal->end = sizeof(struct journal_header);
 }
 
+uint64_t cache_journal_records(const struct cache_journal *journal) {
+        return (journal->end - sizeof(struct journal_header)) / sizeof(struct journal_record);
+}
+
 void cache_journal_close(struct cache_journal *journal) {
         closep(&journal->fd);
         journal->fd = -1;

@@ -51,6 +51,9 @@ int cache_journal_mark(struct cache_journal *journal);
 /* Nothing of it is known any more: for who cannot note, on a full disk, that something has gone. */
 void cache_journal_forget(struct cache_journal *journal);
 
+/* How many records it has, marks too. */
+uint64_t cache_journal_records(const struct cache_journal *journal);
+
 void cache_journal_close(struct cache_journal *journal);
 
 /* Is it one at all? Another program's file may be called the same. */

@@ -311,6 +311,9 @@ uint64_t room_bytes_in(const char *dir);
 /* Removes a chunk that is there. Nobody has it pinned. */
 void room_drop(struct cached *cached, uint64_t chunk);
 
+/* The blocks of these bytes of a file, begin < end, are given back, and it keeps its length. No lock is needed. */
+void room_punch(struct cached *cached, const struct plan_file *file, uint64_t begin, uint64_t end);
+
 /* Removes bytes of a chunk that is not there. */
 void room_drop_piece(struct cached *cached, uint64_t chunk, uint64_t offset, uint32_t n_bytes);
 

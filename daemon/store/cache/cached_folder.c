@@ -204,22 +204,31 @@ static int make_files(struct cached *cached, struct remains *remains, const atom
 }
 
 /* Notes all chunks that are in doubt, or all that are not. */
-static int remains_note(struct cached *cached, const struct remains *remains, uint8_t state) {
+static int remains_note(struct cache_journal *journal, const struct remains *remains, uint8_t state) {
         int r = 0;
 
-        for (uint64_t chunk = 0; chunk < cached->n_chunks && r == 0; chunk++) {
+        for (uint64_t chunk = 0; chunk < remains->n_chunks && r == 0; chunk++) {
                 struct journal_record record = { .chunk = chunk,
                                                  .n_bytes = remains->n_bytes[chunk],
                                                  .digest = remains->digests[chunk] };
 
                 if (remains->states[chunk] == state)
-                        r = cache_journal_add(&cached->journal, &record);
+                        r = cache_journal_add(journal, &record);
         }
         return r;
 }
 
-/* The journal is begun anew, with what is carried over from the one of the listing before. What was in doubt is so
- * again after the next start: it stands before a mark of this boot. */
+/* All that is here, in a journal that is begun. What is in doubt is so again after the next start: it stands before a
+ * mark of this boot. */
+static int remains_note_all(struct cache_journal *journal, const struct remains *remains) {
+        int r = remains_note(journal, remains, CHUNK_DOUBTFUL);
+
+        if (r == 0)
+                r = cache_journal_mark(journal);
+        return r == 0 ? remains_note(journal, remains, CHUNK_THERE) : r;
+}
+
+/* The journal is begun anew, with what is carried over from the one of the listing before. */
 static int move_on(struct cached *cached, const struct plan *before, struct remains *remains, const atomic_bool *cancel,
                    struct why *why) {
         _cleanup_(freep) uint64_t *first = cached_folder_number(before);
@@ -236,11 +245,57 @@ static int move_on(struct cached *cached, const struct plan *before, struct rema
         cache_journal_close(&cached->journal);
         if (r == 0)
                 r = cached_folder_journal(cached, cached->plan, &(struct remains){ 0 }, why);
-        if (r == 0)
-                r = remains_note(cached, remains, CHUNK_DOUBTFUL);
-        if (r == 0)
-                r = cache_journal_mark(&cached->journal);
-        return r == 0 ? remains_note(cached, remains, CHUNK_THERE) : r;
+        return r == 0 ? remains_note_all(&cached->journal, remains) : r;
+}
+
+#define SUPERSEDED_LEAST 1024u /* records: a journal of 32 KiB is no burden */
+
+/* A journal of which more than half is superseded is written anew, and takes the old one's place once it is complete:
+ * whatever ends us meanwhile, one of the two is there. If it cannot be written, the old one goes on. */
+static void compact(struct cached *cached, const struct remains *remains) {
+        struct cache_journal fresh = { .fd = -1 };
+        char path[PATH_MAX], journal[PATH_MAX];
+        uint64_t n_live = 0;
+
+        cached_folder_path(cached, "journal.new", path);
+        unlink(path); /* of one that was killed */
+        for (uint64_t chunk = 0; chunk < remains->n_chunks; chunk++)
+                n_live += remains->states[chunk] != CHUNK_ABSENT;
+        if (cache_journal_records(&cached->journal) < 2 * n_live + SUPERSEDED_LEAST ||
+            cache_journal_open(&fresh, path, plan_digest(cached->plan), cached_folder_take, &(struct remains){ 0 },
+                               NULL) < 0)
+                return;
+        cached_folder_path(cached, "journal", journal);
+        if (remains_note_all(&fresh, remains) == 0 && fsync(fresh.fd) == 0 && rename(path, journal) == 0) {
+                cache_journal_close(&cached->journal);
+                cached->journal = fresh;
+                return;
+        }
+        cache_journal_close(&fresh);
+        unlink(path);
+}
+
+/* Bytes that are in no chunk which is here: of pieces, and of chunks that were on their way when a daemon was killed.
+ * They would count nowhere. */
+static void give_back_unknown(struct cached *cached, uint64_t idx_file, const struct remains *remains) {
+        const struct plan_file *file = plan_file(cached->plan, idx_file);
+        uint64_t chunk = cached->first[idx_file], end = cached->first[idx_file + 1], n_known = 0, begin;
+        struct stat status;
+
+        for (uint64_t i = chunk; i < end; i++)
+                n_known += remains->states[i] != CHUNK_ABSENT;
+        if (n_known == end - chunk || fstatat(cached->files_fd, file->path, &status, AT_SYMLINK_NOFOLLOW) < 0 ||
+            status.st_blocks == 0)
+                return;
+        while (chunk < end) {
+                for (begin = chunk; chunk < end && remains->states[chunk] == CHUNK_ABSENT; chunk++)
+                        ;
+                if (chunk > begin)
+                        room_punch(cached, file, (begin - cached->first[idx_file]) * CACHE_CHUNK_BYTES,
+                                   chunk == end ? file->n_bytes
+                                                : (chunk - cached->first[idx_file]) * CACHE_CHUNK_BYTES);
+                chunk += chunk < end;
+        }
 }
 
 static void take_remains(struct cached *cached, const struct remains *remains) {
@@ -275,6 +330,10 @@ int cached_folder_open(struct cached *cached, const atomic_bool *cancel, struct 
                 r = make_files(cached, &remains, cancel, why);
         if (r == 0 && (is_new || has_changed))
                 r = save_listing(cached, why);
+        if (r == 0 && !has_changed)
+                compact(cached, &remains);
+        for (uint64_t i = 0; i < plan_n_files(cached->plan) && r == 0 && !is_new; i++)
+                give_back_unknown(cached, i, &remains);
         if (r == 0)
                 take_remains(cached, &remains);
         remains_fini(&remains);

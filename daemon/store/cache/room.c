@@ -24,17 +24,15 @@ bool chunk_is_there(uint8_t state) {
         return state == CHUNK_THERE || state == CHUNK_PASSING;
 }
 
-/* The blocks are given back, and the file keeps its length. A file system that cannot do this for a part of a file can
- * do it for all of it. */
-static void punch(struct cached *cached, const struct chunk_place *place) {
-        _cleanup_(closep) int fd = openat(cached->files_fd, place->file->path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+/* A file system that cannot do this for a part of a file can do it for all of it. */
+void room_punch(struct cached *cached, const struct plan_file *file, uint64_t begin, uint64_t end) {
+        _cleanup_(closep) int fd = openat(cached->files_fd, file->path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
 
         if (fd < 0)
                 return;
-        if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)place->offset, place->n_bytes) == 0)
+        if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)begin, (off_t)(end - begin)) == 0)
                 return;
-        if (place->n_bytes == place->file->n_bytes && ftruncate(fd, 0) == 0 &&
-            ftruncate(fd, (off_t)place->file->n_bytes) < 0)
+        if (begin == 0 && end == file->n_bytes && ftruncate(fd, 0) == 0 && ftruncate(fd, (off_t)file->n_bytes) < 0)
                 return; /* who reads it finds it shorter than it should be */
 }
 
@@ -50,15 +48,11 @@ void room_drop(struct cached *cached, uint64_t chunk) {
         if (cache_journal_add(&cached->journal, &record) < 0) /* before its bytes are gone */
                 cache_journal_forget(&cached->journal);
         flights_forget_pieces(cached, chunk);
-        punch(cached, &place);
+        room_punch(cached, place.file, place.offset, place.offset + place.n_bytes);
 }
 
 void room_drop_piece(struct cached *cached, uint64_t chunk, uint64_t offset, uint32_t n_bytes) {
-        struct chunk_place place = cached_place(cached, chunk);
-
-        place.offset = offset;
-        place.n_bytes = n_bytes;
-        punch(cached, &place);
+        room_punch(cached, cached_place(cached, chunk).file, offset, offset + n_bytes);
 }
 
 /* ---- what is needed next ----------------------------------------------------------------------------------------- */
