@@ -69,6 +69,9 @@
         ROW(n_cache_hits, COUNTER, "reads", LISTED, "dataloaderd_node_cache_hits_total", "Reads of datasets that lie elsewhere of which all was in cache_dir.") \
         ROW(n_cache_misses, COUNTER, "reads", LISTED, "dataloaderd_node_cache_misses_total", "Those that had to wait for their origin.") \
         ROW(origin_bytes, COUNTER, "bytes", LISTED, "dataloaderd_node_origin_bytes_total", "Bytes that origins sent.") \
+        ROW(peer_bytes, COUNTER, "bytes", WATCHED, "dataloaderd_node_peer_bytes_total", "Bytes that other nodes sent in place of an origin (peers).") \
+        ROW(peer_sent_bytes, COUNTER, "bytes", WATCHED, "dataloaderd_node_peer_sent_bytes_total", "Bytes that other nodes got here.") \
+        ROW(n_peer_failures, COUNTER, "chunks", WATCHED, "dataloaderd_node_peer_failures_total", "Chunks that another node was asked for and did not give, so that they came from their origin.") \
         ROW(n_origin_requests, COUNTER, "requests", LISTED, "dataloaderd_node_origin_requests_total", "Requests to origins, without listings.") \
         ROW(n_origin_retries, COUNTER, "requests", WATCHED, "dataloaderd_node_origin_retries_total", "Of these, tries after the first.") \
         ROW(n_origin_pauses, COUNTER, "pauses", WATCHED, "dataloaderd_node_origin_pauses_total", "Times that an origin was left alone because it asked for that (429, 503).") \

@@ -29,6 +29,28 @@ static int check_hosts(const char *text, struct why *why) {
         return r;
 }
 
+static int check_listen(const char *text, struct why *why) {
+        char host[HOSTS_HOST_SIZE];
+        uint16_t port;
+        int r = hosts_next_place(&text, host, &port, why);
+
+        return r > 0 && hosts_next_place(&text, host, &port, why) ? why_set(why, -EINVAL, "must be one ADDRESS:PORT")
+                                                                  : r;
+}
+
+static int check_peers(const char *text, struct why *why) {
+        char host[HOSTS_HOST_SIZE] = "";
+        uint16_t port;
+        int r;
+
+        if (text[0] == '/')
+                return 0;
+        do
+                r = hosts_next_place(&text, host, &port, why);
+        while (r > 0 && host[0]);
+        return r > 0 ? why_set(why, -EINVAL, "each node must have a HOST, as in \"node1:7433\"") : r;
+}
+
 /* An IPv4 or IPv6 address, a slash and the number of bits; MPI checks the rest. */
 static int check_network(const char *text, struct why *why) {
         struct in6_addr address;

@@ -47,6 +47,16 @@ SETTING(cache_dir, TEXT, .example = "/var/cache/dataloaderd/remote", .max = 3072
                  "use the same folder have a part of it each, and of cache_limit. Default: the folder remote in index_dir.")
 SETTING(cache_limit, SIZE, .initial = "0", .max = UINT64_MAX, .unit = "bytes",
         .prose = "The most bytes of that folder; 0: four fifths of what is free there or used by it.")
+SETTING(peers, OPTIONAL, .initial = "", .max = 65536, .unit = "nodes, or path", .check = check_peers,
+        .prose = "Nodes that fetch for each other, so that what they all need leaves its origin once: HOST or HOST:PORT, with "
+                 "blanks or commas between them, the same list on all; or the absolute path of a folder that all of them have, "
+                 "in which each leaves its address. Empty: none.")
+SETTING(peer_listen, OPTIONAL, .initial = "", .max = 300, .unit = "ADDRESS:PORT", .check = check_listen,
+        .prose = "Where this node serves the others, over plain HTTP. Default: all addresses, port 7433; with a folder "
+                 "any port that is free.")
+SETTING(peer_key_file, OPTIONAL, .initial = "", .max = 3072, .unit = "path",
+        .prose = "A file with a secret that all of them have, which nobody else may read: whoever knows it can read what "
+                 "is cached. Needed with a list; with a folder, one is made there.")
 SETTING(tokenizers, TEXT, .initial = "/etc/dataloaderd/tokenizers", .max = 3072, .unit = "path", .reloads = true,
         .prose = "The folder of tokenizers, NAME.json or NAME/tokenizer.json, as Hugging Face writes them. Pipelines "
                  "name them in tokens(NAME), and can name no file elsewhere.")

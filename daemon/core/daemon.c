@@ -26,6 +26,8 @@
 #include "daemon/plugin/plugins.h"
 #include "daemon/ring/numa.h"
 #include "daemon/store/cache/cache.h"
+#include "daemon/store/cache/peers/peer_server.h"
+#include "daemon/store/cache/peers/peers.h"
 #include "daemon/tokenize/tokenizers.h"
 #include "proto/base/bytes.h"
 #include "proto/base/cleanup.h"
@@ -59,6 +61,8 @@ struct daemon {
         struct server server;
         struct metrics_http *metrics;
         struct cache *cache; /* of what lies elsewhere */
+        struct peers *peers; /* NULL: no other nodes are asked, and nothing is served to them */
+        struct peer_server *peer_server;
         bool catalog_started, server_started, signalled;
         uint32_t n_drain_ticks;
 
@@ -423,6 +427,26 @@ static int start_metrics(struct daemon *daemon, struct why *why) {
         return r < 0 ? why_errno(why, r, "metrics_socket") : 0;
 }
 
+static int start_peers(struct daemon *daemon, struct why *why) {
+        const struct settings *settings = daemon->settings;
+        struct why inner;
+        int r;
+
+        if (!settings->peers[0])
+                return 0;
+        r = mhd_load(&inner);
+        if (r < 0)
+                return why_set(why, r, "peers: %s", inner.text);
+        r = peers_new(&(struct peers_options){ .nodes = settings->peers,
+                                               .listen = settings->peer_listen,
+                                               .key_file = settings->peer_key_file,
+                                               .socket = settings->socket },
+                      &daemon->peers, why);
+        if (r == 0)
+                r = cache_join(daemon->cache, daemon->peers, why);
+        return r == 0 ? peer_server_open(daemon->base, daemon->cache, daemon->peers, &daemon->peer_server, why) : r;
+}
+
 /* Starts the parts bottom-up, so that each finds the parts that it calls. daemon_stop() does the reverse. */
 static int daemon_start(struct daemon *daemon, struct why *why) {
         int r;
@@ -449,6 +473,9 @@ static int daemon_start(struct daemon *daemon, struct why *why) {
         if (r < 0)
                 return why_errno(why, r, "cache_dir");
         daemon->catalog.cache = daemon->cache;
+        r = start_peers(daemon, why);
+        if (r < 0)
+                return r;
         r = tokenizers_new(daemon->settings->tokenizers, &daemon->budget, &daemon->tokenizers);
         if (r < 0)
                 return why_errno(why, r, "tokenizers");
@@ -503,6 +530,7 @@ static int daemon_stop(struct daemon *daemon) {
                 catalog_cancel(&daemon->catalog);
         if (daemon->cache)
                 cache_cancel(daemon->cache);
+        peer_server_close(daemon->peer_server);
         plugins_stop(daemon->plugins); /* neither workers nor an indexing wait for a process of theirs */
         if (daemon->background && background_stop(daemon->background) < 0)
                 daemon_leave("work in the background");
@@ -513,6 +541,7 @@ static int daemon_stop(struct daemon *daemon) {
         if (daemon->catalog_started)
                 catalog_fini(&daemon->catalog);
         cache_free(daemon->cache);
+        peers_free(daemon->peers);
         plugins_free(daemon->plugins);
         cells_fini(&daemon->cells);
         tokenizers_free(daemon->tokenizers);

@@ -40,6 +40,9 @@ void number_values_take_cache(struct server *server, struct cache_counts *ret_co
         TAKE(n_cache_hits, n_hits);
         TAKE(n_cache_misses, n_misses);
         TAKE(origin_bytes, n_fetched);
+        TAKE(peer_bytes, n_peer_fetched);
+        TAKE(peer_sent_bytes, n_peer_sent);
+        TAKE(n_peer_failures, n_peer_failures);
         TAKE(n_origin_requests, n_requests);
         TAKE(n_origin_retries, n_retries);
         TAKE(n_origin_pauses, n_paused);

@@ -219,6 +219,7 @@ int fetcher_start(const struct fetcher_options *options, struct fetcher **ret_fe
         fetcher->http = options->http;
         fetcher->done = options->done;
         fetcher->n_connections = fetch_connections(options);
+        fetcher->answer_ns = options->answer_ns;
         fetcher->n_streams = fetcher->n_connections * STREAMS_A_CONNECTION;
         if (fetcher->n_streams > CONNECTIONS_MAX)
                 fetcher->n_streams = CONNECTIONS_MAX;

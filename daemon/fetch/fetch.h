@@ -44,6 +44,9 @@ struct fetch_piece {
         /* On the fetcher's thread: these bytes of the piece, from `at` on. They come in sequence, and begin again at 0
          * if another mirror sends the piece. A negative errno ends the job with it: no other try, and no mirror. */
         int (*take)(struct fetch_piece *piece, uint32_t at, const uint8_t *bytes, size_t n_bytes);
+
+        bool has_xxh3; /* set when it is there: the server told a digest of the chunk */
+        uint64_t xxh3;
 };
 
 struct download;
@@ -73,6 +76,7 @@ struct fetcher_options {
         struct http *http;                   /* outlives the fetcher */
         uint32_t n_connections;              /* 0: 16; 1,024 at most */
         uint64_t max_bytes_per_s;            /* over all of them; 0: no limit */
+        uint64_t answer_ns;                  /* an answer that has not begun by then has failed; 0: as http says */
         void (*done)(struct fetch_job *job); /* on the fetcher's thread: hand over and return; may submit */
 };
 

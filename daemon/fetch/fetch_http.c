@@ -132,6 +132,7 @@ int http_new(const struct http_options *options, struct http **ret_http, struct 
                 return -ENOMEM;
         pthread_mutex_init(&http->lock, NULL);
         http->origin = options->origin;
+        http->peer_key = options->peer_key;
         snprintf(http->files_below, sizeof(http->files_below), "%s", options->files_below ? options->files_below : "");
         http->stall_s = options->stall_s ? options->stall_s : DEFAULT_STALL_S;
         http->n_tries = options->n_tries ? options->n_tries : DEFAULT_N_TRIES;

@@ -34,6 +34,7 @@ struct http_options {
         const char
                 *files_below; /* folder in which files of this machine may lie (fetch/local_file.h); NULL: anywhere */
         const char *ca_file;  /* NULL: the environment's, else the system's */
+        const char *peer_key; /* all servers are nodes of ours, asked with this token, by no proxy; NULL: none is */
         uint32_t stall_s;     /* a transfer below 1 KiB/s for so long has failed; 0: 30 */
         uint32_t n_tries;     /* of each request, with backoff between them; 0: 8 */
 };

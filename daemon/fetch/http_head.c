@@ -138,6 +138,9 @@ static void http_head_take_field(struct http_head *head, const char *name, const
                 take_next_link(head, value);
         } else if (strcasecmp(name, "ratelimit") == 0) {
                 take_rate(head, value);
+        } else if (strcasecmp(name, "chunk-xxh3") == 0) {
+                head->has_xxh3 = strlen(value) == 16 && strspn(value, "0123456789abcdef") == 16;
+                head->xxh3 = head->has_xxh3 ? strtoull(value, NULL, 16) : 0;
         }
 }
 

@@ -22,6 +22,8 @@ struct http_head {
         char retry_after[64];
         char rate_reset[16]; /* of a RateLimit: seconds until more may be asked; "" */
         char date[64];
+        bool has_xxh3; /* a node of ours says at the end what the digest of the chunk is, */
+        uint64_t xxh3; /* as its Chunk-XXH3 has it */
         char bucket_region[64];
         char link_next[2048]; /* of a Link: the next page; "" */
         char error_code[64];  /* the hub's word for what is wrong; "" */

@@ -16,6 +16,7 @@
 
 struct http {
         const char *origin;         /* the only server that gets credentials; NULL: each that they are for */
+        const char *peer_key;       /* as in struct http_options */
         const char *ca_file;        /* NULL: as libcurl was built */
         const char *ca_folder;      /* NULL: the same, if there is no ca_file either */
         char files_below[PATH_MAX]; /* "": files may lie anywhere */

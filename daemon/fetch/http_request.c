@@ -144,6 +144,8 @@ static int set_common(struct http_request *request, const struct http *http) {
                 SET(easy, CURLOPT_CAINFO, http->ca_file);
         if (http->ca_file || http->ca_folder)
                 SET(easy, CURLOPT_CAPATH, http->ca_folder);
+        if (http->peer_key)
+                SET(easy, CURLOPT_PROXY, "");
         if (request->ask.cancel) {
                 SET(easy, CURLOPT_NOPROGRESS, 0L);
                 SET(easy, CURLOPT_XFERINFOFUNCTION, http_request_on_progress);
@@ -161,7 +163,7 @@ static int set_protocols(struct http_request *request, const struct http *http) 
 
         SET(easy, CURLOPT_PROTOCOLS_STR, request->scheme == URL_FILE ? "file" : "http,https");
         SET(easy, CURLOPT_REDIR_PROTOCOLS_STR, is_encrypted ? "https" : "http,https");
-        SET(easy, CURLOPT_FOLLOWLOCATION, is_store(request) ? 0L : 1L);
+        SET(easy, CURLOPT_FOLLOWLOCATION, is_store(request) || http->peer_key ? 0L : 1L);
         SET(easy, CURLOPT_MAXREDIRS, REDIRECTS_MAX);
         return 0;
 }
@@ -227,7 +229,10 @@ static int set_credentials(struct http_request *request, const struct http *http
         struct credentials_web user;
         CURL *easy = request->easy;
 
-        if (request->scheme == URL_HF)
+        if (http->peer_key) {
+                user = (struct credentials_web){ .token = http->peer_key };
+                web = &user;
+        } else if (request->scheme == URL_HF)
                 web = hub_credentials(http, &user);
         else if (http->origin && !url_same_server(http->origin, request->ask.url))
                 return 0;

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define HEAD_BYTES   16384u /* of a connection, for the heads of request and answer: a browser sends a tenth of it */
+#define HEAD_BYTES   16384u /* for the heads of request and answer: a browser sends a tenth of it */
 #define STRANGER_S   2u
 #define SENTENCE_MAX 768u
 #define LEAVING_MAX  16u /* that are sent away are still there for a moment */
@@ -202,14 +202,14 @@ static struct MHD_Daemon *start_daemon(struct visitors *visitors, int listen_fd)
                 { MHD_OPTION_LISTEN_SOCKET, listen_fd, NULL },
                 { MHD_OPTION_CONNECTION_LIMIT, n_max, NULL },
                 { MHD_OPTION_CONNECTION_TIMEOUT, options->silent_s, NULL },
-                { MHD_OPTION_CONNECTION_MEMORY_LIMIT, HEAD_BYTES, NULL },
+                { MHD_OPTION_CONNECTION_MEMORY_LIMIT, options->head_bytes ? options->head_bytes : HEAD_BYTES, NULL },
                 { MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)visitor_on_connection, visitors },
                 { MHD_OPTION_NOTIFY_COMPLETED, (intptr_t)on_end, visitors },
                 { MHD_OPTION_END, 0, NULL },
         };
 
-        return MHD_start_daemon(MHD_USE_POLL_INTERNAL_THREAD, 0, NULL, NULL, on_request, visitors, MHD_OPTION_ARRAY,
-                                items, MHD_OPTION_END);
+        return MHD_start_daemon(MHD_USE_POLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request,
+                                visitors, MHD_OPTION_ARRAY, items, MHD_OPTION_END);
 }
 
 /* A libmicrohttpd that has not started has closed its listening socket, or has not: it does not say. */

@@ -8,8 +8,7 @@
  *
  * Visitors are served by a thread of libmicrohttpd's: whatever they do, the thread that opened the page goes on. Only
  * for what is its own the other one asks it, a question at a time (visitors_ask()). libmicrohttpd polls; its other way,
- * epoll, overlooks an end that comes together with the last bytes. A page of large answers (parts of files, to other
- * machines) gives libmicrohttpd the file and the place: MHD_create_response_from_fd_at_offset64().
+ * epoll, overlooks an end that comes together with the last bytes.
  *
  * It is for the daemon and dlctl, and not for the client's library. */
 #pragma once
@@ -42,6 +41,7 @@ struct visitor_header {
 struct visitors_options {
         unsigned n_max[2];                    /* visitors at once: [is_stranger] */
         unsigned silent_s;                    /* a connection on which nothing happens */
+        unsigned head_bytes;                  /* of a connection, for heads and parts of answers; 0: 16 KiB */
         const struct visitor_header *headers; /* of each answer that does not have them; ended by a name of NULL */
         void *arg;
 
@@ -50,7 +50,8 @@ struct visitors_options {
         /* Somebody has come. NULL: nobody is a stranger. */
         bool (*is_stranger)(void *arg, int fd);
 
-        /* Answers GET or HEAD with visitor_answer(), and returns what that returns. MHD_NO closes the connection. */
+        /* Answers GET or HEAD with visitor_answer(), and returns what that returns. MHD_NO closes the connection. An
+         * answer whose bytes come later may suspend its connection; all are resumed before visitors_close(). */
         enum MHD_Result (*serve)(void *arg, struct visitor *visitor, const char *path);
 
         /* A connection's socket is about to be closed. NULL: nothing. */

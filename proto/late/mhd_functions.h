@@ -6,6 +6,7 @@
 #include "proto/late/late.h"
 
 #define MHD_FUNCTIONS(ROW)                                                                                             \
+        ROW(MHD_add_response_footer)                                                                                   \
         ROW(MHD_add_response_header)                                                                                   \
         ROW(MHD_create_response_from_buffer)                                                                           \
         ROW(MHD_create_response_from_callback)                                                                         \
@@ -14,9 +15,11 @@
         ROW(MHD_get_response_header)                                                                                   \
         ROW(MHD_lookup_connection_value)                                                                               \
         ROW(MHD_queue_response)                                                                                        \
+        ROW(MHD_resume_connection)                                                                                     \
         ROW(MHD_set_connection_option)                                                                                 \
         ROW(MHD_start_daemon)                                                                                          \
-        ROW(MHD_stop_daemon)
+        ROW(MHD_stop_daemon)                                                                                           \
+        ROW(MHD_suspend_connection)
 
 struct mhd_late {
         MHD_FUNCTIONS(LATE_MEMBER)

@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 import signal
-import struct
 import sys
 import time
 import urllib.parse
@@ -18,7 +17,7 @@ from harness import Skip, Table, case, contains, equal, few, indices, main, pati
 from private import Home
 from pyclient import need, trainer
 from tars import archive
-from web_origin import Nginx, bytes_of, check_images, list_of, make_images, noise, paths_below
+from web_origin import Nginx, bytes_of, check_images, list_of, make_images, make_mds, noise, paths_below
 
 KIB = 1 << 10
 VECTORS = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "vectors"))
@@ -111,18 +110,8 @@ def _(box):
 
 @case("an index of MDS is made of index.json and the shards' heads: one column's length follows from the others'")
 def _(box):
-    root, shards, size, n = box.path("origin"), [], 40000, 24
-    for shard in range(12):
-        items = [struct.pack("<I", size + i) + noise(shard * n + i, size + i) + struct.pack("<q", i) for i in range(n)]
-        begins = [4 * (n + 2)]
-        for item in items:
-            begins.append(begins[-1] + len(item))
-        content = struct.pack(f"<{n + 2}I", n, *begins) + b"".join(items)
-        write(os.path.join(root, "mds", f"shard.{shard:05d}.mds"), content)
-        shards.append({"column_encodings": ["bytes", "int"], "column_names": ["x", "y"], "column_sizes": [None, 8],
-                       "compression": None, "format": "mds", "hashes": [], "samples": n, "version": 2, "zip_data": None,
-                       "raw_data": {"basename": f"shard.{shard:05d}.mds", "bytes": len(content), "hashes": {}}})
-    write(os.path.join(root, "mds", "index.json"), json.dumps({"version": 2, "shards": shards}).encode())
+    root = box.path("origin")
+    make_mds(root, 12, 24, 40000)
     server = Nginx(box, root)
     daemon = box.daemon({"there": at(list_of(server, root, "mds"), "mds"), "here": at(os.path.join(root, "mds"), "mds")})
     daemon.wait_log("dataset: there: indexed", 20)

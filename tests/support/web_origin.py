@@ -1,7 +1,9 @@
 """A dataset on a real web server, and what a rank must get of it."""
+import json
 import os
 import shutil
 import socket
+import struct
 import subprocess
 import urllib.parse
 
@@ -22,11 +24,11 @@ http {{
 class Nginx:
     """A real web server, which is ended with the box."""
 
-    def __init__(self, box, root):
+    def __init__(self, box, root, name="nginx"):
         program = shutil.which("nginx", path="/usr/sbin:/usr/bin:/sbin")
         if not program:
             raise Skip("nginx is not installed")
-        self.home = box.path("nginx")
+        self.home = box.path(name)
         os.makedirs(self.home)
         os.chmod(box.folder, 0o755)  # its worker is another user
         with socket.socket() as free:
@@ -90,6 +92,22 @@ def make_images(root, n=40, size=3000):
     """Names as users have them: blanks, percent signs, other alphabets."""
     for number in range(n):
         write(os.path.join(root, "images", ["a cat", "b%41", "c\u00e9\u6f22"][number % 3], f"{number:04d} x%.jpg"), noise(number, size + number))
+
+
+def make_mds(root, n_shards, n, size, name="mds"):
+    """Shards of n items each, which are a little longer than `size` bytes."""
+    shards = []
+    for shard in range(n_shards):
+        items = [struct.pack("<I", size + i) + noise(shard * n + i, size + i) + struct.pack("<q", i) for i in range(n)]
+        begins = [4 * (n + 2)]
+        for item in items:
+            begins.append(begins[-1] + len(item))
+        content = struct.pack(f"<{n + 2}I", n, *begins) + b"".join(items)
+        write(os.path.join(root, name, f"shard.{shard:05d}.mds"), content)
+        shards.append({"column_encodings": ["bytes", "int"], "column_names": ["x", "y"], "column_sizes": [None, 8],
+                       "compression": None, "format": "mds", "hashes": [], "samples": n, "version": 2, "zip_data": None,
+                       "raw_data": {"basename": f"shard.{shard:05d}.mds", "bytes": len(content), "hashes": {}}})
+    write(os.path.join(root, name, "index.json"), json.dumps({"version": 2, "shards": shards}).encode())
 
 
 def check_images(lines, folder, epochs=1, **terms):

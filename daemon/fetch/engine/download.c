@@ -287,8 +287,11 @@ int download_end(struct download *download, CURLcode result, struct http_failure
                 *ret_failure = download->refusal;
                 return -1;
         }
-        if (download->is_checked && download->n_done == download->piece->n_bytes)
+        if (download->is_checked && download->n_done == download->piece->n_bytes) {
+                download->piece->has_xxh3 = request->head.has_xxh3;
+                download->piece->xxh3 = request->head.xxh3;
                 return 0;
+        }
         if (http_request_judge(request, result, ret_failure) < 0) {
                 size_t n = strlen(ret_failure->text);
 

@@ -19,7 +19,8 @@ struct fetcher {
         struct http *http;
         void (*done)(struct fetch_job *job);
         uint32_t n_connections;
-        uint32_t n_streams; /* small pieces side by side, once a server speaks HTTP/2 */
+        uint64_t answer_ns, looked_ns; /* as in the options; when answers were last looked for */
+        uint32_t n_streams;            /* small pieces side by side, once a server speaks HTTP/2 */
         pthread_t thread;
 
         pthread_mutex_t lock;             /* of what follows; held for a few instructions */

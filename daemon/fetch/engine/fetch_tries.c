@@ -399,10 +399,25 @@ static uint64_t take_held(struct fetcher *fetcher, uint64_t until_ns) {
         return until_ns;
 }
 
+/* Those whose answer has not begun in time. */
+static void end_silent(struct fetcher *fetcher, uint64_t now_ns) {
+        if (fetcher->answer_ns == 0 || now_ns - fetcher->looked_ns < fetcher->answer_ns / 8)
+                return;
+        fetcher->looked_ns = now_ns;
+        for (uint32_t i = 0; i < fetcher->n_downloads; i++) {
+                struct download *download = &fetcher->downloads[i];
+
+                if (download->state == DOWNLOAD_RUNNING && !download_is_answered(download) &&
+                    now_ns - download->begun_ns > fetcher->answer_ns)
+                        fetch_tries_end(fetcher, download, CURLE_OPERATION_TIMEDOUT);
+        }
+}
+
 uint64_t fetch_tries_continue(struct fetcher *fetcher, uint64_t until_ns) {
         uint64_t now_ns = clock_now_ns();
         struct download *download;
 
+        end_silent(fetcher, now_ns);
         while ((download = TAILQ_FIRST(&fetcher->retrying)) && download->due_ns <= now_ns)
                 send_or_wait(fetcher, download, now_ns);
         for (uint32_t i = 0; i < fetcher->servers.n_rows; i++) {

@@ -13,6 +13,7 @@
 #include "daemon/base/threads/thread.h"
 #include "daemon/store/cache/cache_folders.h"
 #include "daemon/store/cache/cache_private.h"
+#include "daemon/store/cache/peers/peer_asks.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 
@@ -34,8 +35,8 @@ int cache_new(const struct cache_options *options, struct cache **ret_cache) {
         pthread_mutex_init(&cache->opening, NULL);
         pthread_mutex_init(&cache->lock, NULL);
         pthread_cond_init(&cache->changed, NULL);
-        TAILQ_INIT(&cache->urgent);
-        TAILQ_INIT(&cache->queued);
+        for (size_t i = 0; i < N_FLIGHT_QUEUES; i++)
+                TAILQ_INIT(&cache->queues[i]);
         TAILQ_INIT(&cache->landed);
         *ret_cache = cache;
         return 0;
@@ -62,6 +63,7 @@ void cache_free(struct cache *cache) {
                 nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
         if (cache_is_used(cache))
                 return; /* by what hangs in the kernel: the process ends with it */
+        peer_asks_stop(cache);
         while ((cached = LIST_FIRST(&cache->origins)))
                 cached_close(cached);
         keeper_stop(cache);
@@ -204,13 +206,14 @@ void cache_cancel(struct cache *cache) {
         pthread_mutex_lock(&cache->lock);
         cache->is_cancelled = true;
         atomic_store(&cache->is_over, true);
-        cancel_queue(&cache->urgent, &done);
-        cancel_queue(&cache->queued, &done);
+        for (size_t i = 0; i < N_FLIGHT_QUEUES; i++)
+                cancel_queue(&cache->queues[i], &done);
         pthread_mutex_unlock(&cache->lock);
         while ((want = STAILQ_FIRST(&done))) {
                 STAILQ_REMOVE_HEAD(&done, entry);
                 want->done(want); /* its pins are nobody's any more */
         }
+        peer_asks_stop(cache);
         pthread_mutex_lock(&cache->opening);
         LIST_FOREACH(cached, &cache->origins, entry)
                 cached_stop(cached);
@@ -251,6 +254,7 @@ bool cache_counts(struct cache *cache, struct cache_counts *ret_counts) {
         ret_counts->limit = cache->limit;
         LIST_FOREACH(cached, &cache->origins, entry)
                 cache_add_fetched(cached, ret_counts);
+        peer_asks_count(cache, ret_counts);
         pthread_mutex_unlock(&cache->lock);
         return is_begun;
 }

@@ -33,6 +33,7 @@
 
 struct cache;
 struct cached;
+struct peers;
 
 struct cache_options {
         const char *dir; /* the folder; made when the first origin is opened, with those above it */
@@ -42,6 +43,10 @@ struct cache_options {
 
 /* Touches nothing yet. -ENOMEM. */
 int cache_new(const struct cache_options *options, struct cache **ret_cache);
+
+/* Chunks that other nodes own are asked of them from now on; before any origin is opened. `peers` outlives the cache.
+ */
+int cache_join(struct cache *cache, struct peers *peers, struct why *why);
 
 /* Ends all fetches: wants are done with -ECANCELED, and so are new ones. */
 void cache_cancel(struct cache *cache);
@@ -142,6 +147,8 @@ struct cache_counts {
         uint64_t n_evicted;                       /* bytes */
         const char *dir;                          /* where: cache_dir, or the folder in it that is ours */
         uint32_t n_others;                        /* daemons that use the same cache_dir */
+        uint64_t n_peer_fetched, n_peer_sent;     /* bytes from and to other nodes */
+        uint64_t n_peer_failures;                 /* chunks that another node did not give when it was asked */
 };
 
 /* False: nothing was opened in it yet. */

@@ -12,6 +12,7 @@
 #include "daemon/fetch/fetch_http.h"
 #include "daemon/store/cache/cache.h"
 #include "daemon/store/cache/cache_journal.h"
+#include "daemon/store/cache/peers/peers.h"
 #include "daemon/store/plan/plan.h"
 
 #define FLIGHT_BUCKETS   4096u
@@ -39,6 +40,17 @@ struct flight_waiter {
         struct cache_want *want;
 };
 
+/* What is to be sent, in this sequence: what the origin is asked for, and, beside it, what other nodes are. Each has
+ * its own room in flight: if nodes wait for each other, none of them may keep another from asking the origin. */
+enum flight_queue {
+        QUEUE_URGENT,
+        QUEUE_ASKED, /* another node asked for it, and needs it sooner than this one needs what it looks ahead for */
+        QUEUE_AHEAD,
+        QUEUE_PEER_URGENT,
+        QUEUE_PEER_AHEAD,
+        N_FLIGHT_QUEUES
+};
+
 struct flight {
         struct fetch_job job;
         struct fetch_piece piece; /* of `job` */
@@ -49,7 +61,11 @@ struct flight {
         bool is_passing;  /* there was no room for it to stay */
         bool is_doubtful; /* not asked for: what lies there is compared */
         bool is_urgent;
-        bool is_submitted; /* the fetcher has its job */
+        bool is_submitted;    /* a fetcher has its job */
+        bool is_asked;        /* by another node: it comes from the origin */
+        uint32_t peer;        /* the node that is, or is to be, asked for it; 0: the origin */
+        uint32_t n_asked;     /* nodes that were, in vain */
+        struct peer_ask *ask; /* while one is */
         enum flight_phase phase;
         uint64_t id;             /* of a piece: how wants know it again */
         uint32_t n_users;        /* of a piece: wants that need it, and have not been released */
@@ -104,13 +120,17 @@ struct cached {
         uint16_t *pins;    /* cache->lock */
         uint64_t *marked;  /* bytes that were looked ahead for, and that no want has asked for yet; cache->lock */
         uint32_t *due_s;   /* when the last of them is due, in seconds of the clock; cache->lock */
-        uint64_t *digests; /* of doubtful ones; NULL: there are none */
-        struct cache_journal journal;  /* cache->lock, once it is open */
-        uint64_t n_bytes;              /* there; cache->lock */
-        uint64_t used_ns;              /* when it was wanted last; cache->lock */
-        LIST_HEAD(, cached_uses) uses; /* cache->lock */
-        uint64_t choice;               /* of chunks, at random; cache->lock */
-        uint64_t next_victim;          /* the chunk that is looked at next for room; cache->lock */
+        uint64_t *digests; /* of what is there, or was; cache->lock */
+        char name[33];     /* what other nodes call it, if they have the same listing of the same URL */
+        uint64_t name_hash;
+        uint64_t peers_until_ns[PEERS_MAX + 1]; /* of those that do not have it open: not asked before; cache->lock */
+        uint8_t n_absent[PEERS_MAX + 1];        /* times in a row; cache->lock */
+        struct cache_journal journal;           /* cache->lock, once it is open */
+        uint64_t n_bytes;                       /* there; cache->lock */
+        uint64_t used_ns;                       /* when it was wanted last; cache->lock */
+        LIST_HEAD(, cached_uses) uses;          /* cache->lock */
+        uint64_t choice;                        /* of chunks, at random; cache->lock */
+        uint64_t next_victim;                   /* the chunk that is looked at next for room; cache->lock */
         struct {
                 uint64_t seen_ns, first_byte_ns, bytes_per_s;
         } speed;                                   /* as the fetcher said then; cache->lock */
@@ -137,12 +157,16 @@ struct cache {
         LIST_HEAD(, cache_opened) opened;
         LIST_HEAD(, cached) origins; /* changed under `opening`, too */
         LIST_HEAD(, flight) buckets[FLIGHT_BUCKETS];
-        struct flights urgent, queued; /* FLIGHT_QUEUED */
-        struct flights landed;         /* the keeper's next */
-        _Atomic uint32_t n_queued;     /* flights in both queues; read without the lock, too */
-        uint64_t n_ahead_bytes;        /* that are marked, of all chunks */
-        uint64_t n_flying_bytes;
-        uint32_t n_flying;
+        struct flights queues[N_FLIGHT_QUEUES];       /* FLIGHT_QUEUED */
+        struct flights landed;                        /* the keeper's next */
+        _Atomic uint32_t n_queued;                    /* flights in all queues; read without the lock, too */
+        uint64_t n_ahead_bytes;                       /* that are marked, of all chunks */
+        uint64_t n_flying_bytes, n_flying_peer_bytes; /* of all, and of those that other nodes are asked for */
+        uint32_t n_flying, n_flying_peer;
+        uint32_t n_peer_buffers;
+        struct peers *peers;          /* NULL: there are none */
+        struct fetcher *peer_fetcher; /* NULL: none of them is asked any more */
+        struct http *peer_http;
         uint64_t n_chunks_begun, n_chunks_over; /* bytes of chunks that were queued, and that have come or failed */
         uint64_t last_id;                       /* of a flight */
         struct cached *kept_of;                 /* whose flight the keeper has; NULL: none */
@@ -201,6 +225,10 @@ struct chunk_place cached_place(const struct cached *cached, uint64_t chunk);
 void cached_chunks_of(const struct cached *cached, uint64_t idx_file, uint64_t offset, uint64_t n_bytes,
                       uint64_t *ret_begin, uint64_t *ret_end);
 
+/* As cached_want(), for another node that asks for a whole chunk; cache->lock is held. -EDEADLK: this node has asked
+ * another one for it. */
+int cached_want_asked(struct cached *cached, struct cache_want *want, uint64_t chunk, bool is_urgent);
+
 /* The file below `folder`, or -1. */
 int64_t cached_find(const struct cached *cached, const char *folder, const char *path);
 
@@ -215,11 +243,20 @@ struct flight *flight_find(struct cached *cached, uint64_t chunk, uint64_t offse
 /* A new one, queued. NULL: there is no memory. */
 struct flight *flight_begin(struct cached *cached, uint64_t chunk, uint64_t offset, uint32_t n_bytes, bool is_urgent);
 
-/* Makes room for it, and sends its job to the fetcher. It has the chunk pinned. */
+/* Makes room for it, and sends its job to a fetcher. It has the chunk pinned. */
 void flight_submit(struct flight *flight);
 
 /* It is here, or cannot be had (result < 0): its chunk is as it is without it, but for its bytes. */
 void flight_leave_place(struct flight *flight, int result);
+
+/* Are there others of its chunk? None begins while all of it is flying. */
+bool flight_has_pieces(const struct flight *flight);
+
+/* A flying one is no other node's any more. */
+void flight_leave_peer(struct flight *flight);
+
+/* Another node waits for it, so the origin is asked. False: this node has asked another one, and waits itself. */
+bool flight_turn_to_origin(struct flight *flight);
 
 /* It leaves the queue. */
 void flight_unqueue(struct flight *flight);
@@ -258,8 +295,9 @@ void flights_leave(struct cached *cached, uint64_t chunk, struct cache_want *wan
 int keeper_start(struct cache *cache, struct why *why);
 void keeper_stop(struct cache *cache);
 
-/* On the fetcher's thread: passes it to the keeper. */
+/* On the fetcher's thread: passes it to the keeper. The second one with cache->lock held. */
 void keeper_take(struct fetch_job *job);
+void keeper_land(struct flight *flight);
 
 /* ---- landing.c: on the fetcher's thread, without the lock ---- */
 

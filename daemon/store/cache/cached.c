@@ -193,6 +193,34 @@ static int want_file(struct cached *cached, struct cache_want *want) {
         return want->n_missing == 0;
 }
 
+int cached_want_asked(struct cached *cached, struct cache_want *want, uint64_t chunk, bool is_urgent) {
+        struct chunk_place place = cached_place(cached, chunk);
+        struct flight *flight;
+
+        want->idx_file = place.idx_file;
+        want->offset = place.offset;
+        want->n_bytes = place.n_bytes;
+        if (cached->cache->is_cancelled || !cached->fetcher)
+                return -ECANCELED;
+        if (!chunk_is_there(cached->states[chunk])) {
+                flight = flight_find(cached, chunk, place.offset, place.n_bytes);
+                if (!flight)
+                        flight = begin_chunk(cached, chunk, false);
+                if (!flight)
+                        return -ENOMEM;
+                if (!flight_turn_to_origin(flight))
+                        return -EDEADLK;
+                if (is_urgent)
+                        flight_hurry(flight);
+                if (flight_join(flight, want) < 0)
+                        return -ENOMEM;
+        }
+        cached->pins[chunk]++;
+        cached->used_ns = clock_now_ns();
+        flights_send(cached->cache);
+        return want->n_missing == 0;
+}
+
 int cached_want(struct cached *cached, struct cache_want *want, const char *folder, const char *path) {
         int64_t found = cached_find(cached, folder, path);
         int r;
@@ -227,15 +255,19 @@ bool cached_forget(struct cached *cached, struct cache_want *want) {
 
 /* ---- ahead ------------------------------------------------------------------------------------------------------- */
 
-/* As the fetcher knows it, once it has seen enough. */
+/* As the fetchers know it, once they have seen enough. */
 static uint64_t bytes_per_s(struct cached *cached, uint64_t now_ns) {
-        struct fetcher_counts counts;
+        struct fetcher_counts counts, of_peers = { 0 };
 
         if (now_ns - cached->speed.seen_ns > SPEED_NS) {
                 fetcher_counts(cached->fetcher, &counts);
+                if (cached->cache->peer_fetcher)
+                        fetcher_counts(cached->cache->peer_fetcher, &of_peers);
                 cached->speed.seen_ns = now_ns;
                 cached->speed.first_byte_ns = counts.latency.first_byte_median_ns;
-                cached->speed.bytes_per_s = counts.n_bytes > SPEED_BYTES ? counts.latency.bytes_per_s : 0;
+                cached->speed.bytes_per_s = counts.n_bytes + of_peers.n_bytes > SPEED_BYTES
+                                                    ? counts.latency.bytes_per_s + of_peers.latency.bytes_per_s
+                                                    : 0;
         }
         return cached->speed.bytes_per_s > 0 ? cached->speed.bytes_per_s : SPEED_GUESS;
 }

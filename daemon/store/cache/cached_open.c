@@ -1,6 +1,7 @@
 /* Opens an origin: who is asked for it, what it has, and where that is kept here. */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 
 #include "daemon/fetch/origin/origin.h"
 #include "daemon/store/cache/cached_folder.h"
+#include "daemon/store/plan/digest.h"
 #include "daemon/store/record/url.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
@@ -254,6 +256,23 @@ static struct cached *find_unused(struct cache *cache, const struct cached *now)
         return found;
 }
 
+/* What nodes have in common: where it lies, and all that tells its files' contents. The URL is in it because a web
+ * server may tell nothing but sizes. */
+static void name_for_peers(struct cached *cached) {
+        const char *const texts[] = { cached->texts[CACHED_URL], cached->texts[CACHED_ENDPOINT],
+                                      plan_state(cached->plan) };
+        struct digest128 digest = { 0 };
+
+        for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+                struct digest128 parts[] = { digest,
+                                             digest128_of(texts[i] ? texts[i] : "", texts[i] ? strlen(texts[i]) : 0) };
+
+                digest = digest128_of(parts, sizeof(parts));
+        }
+        snprintf(cached->name, sizeof(cached->name), "%016" PRIx64 "%016" PRIx64, digest.high, digest.low);
+        cached->name_hash = digest.low;
+}
+
 /* It is listed. */
 static int open_listed(struct cached **listed, const struct cached_terms *terms, struct cached **ret_cached,
                        struct why *why) {
@@ -268,6 +287,7 @@ static int open_listed(struct cached **listed, const struct cached_terms *terms,
         if (*ret_cached)
                 return 0;
         n_before = cached_folder_bytes(cached); /* which were counted when the cache was measured */
+        name_for_peers(cached);
         r = open_folder(cached, terms->cancel, why);
         if (r == 0)
                 r = start_fetching(cached, terms, why);

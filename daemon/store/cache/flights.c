@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "daemon/store/cache/cache_private.h"
+#include "daemon/store/cache/peers/peer_asks.h"
 
 #define FLYING_MAX 512u
 
@@ -37,6 +38,15 @@ struct flight *flight_known(struct cached *cached, uint64_t chunk, uint64_t id) 
         return NULL;
 }
 
+static struct flights *queue_of(const struct flight *flight) {
+        enum flight_queue queue = flight->peer        ? flight->is_urgent ? QUEUE_PEER_URGENT : QUEUE_PEER_AHEAD
+                                  : flight->is_urgent ? QUEUE_URGENT
+                                  : flight->is_asked  ? QUEUE_ASKED
+                                                      : QUEUE_AHEAD;
+
+        return &flight->cached->cache->queues[queue];
+}
+
 struct flight *flight_begin(struct cached *cached, uint64_t chunk, uint64_t offset, uint32_t n_bytes, bool is_urgent) {
         struct cache *cache = cached->cache;
         struct chunk_place place = cached_place(cached, chunk);
@@ -57,8 +67,9 @@ struct flight *flight_begin(struct cached *cached, uint64_t chunk, uint64_t offs
         flight->piece =
                 (struct fetch_piece){ .file = place.file, .offset = offset, .n_bytes = n_bytes, .take = landing_take };
         STAILQ_INIT(&flight->waiters);
+        flight->peer = flight->is_chunk ? peer_asks_owner(cached, chunk) : 0;
         LIST_INSERT_HEAD(&cache->buckets[bucket_of(cached, chunk)], flight, in_bucket);
-        TAILQ_INSERT_TAIL(is_urgent ? &cache->urgent : &cache->queued, flight, entry);
+        TAILQ_INSERT_TAIL(queue_of(flight), flight, entry);
         cache->n_queued++;
         if (flight->is_chunk)
                 flight->n_chunks_until = cache->n_chunks_begun += n_bytes;
@@ -68,8 +79,23 @@ struct flight *flight_begin(struct cached *cached, uint64_t chunk, uint64_t offs
 void flight_unqueue(struct flight *flight) {
         struct cache *cache = flight->cached->cache;
 
-        TAILQ_REMOVE(flight->is_urgent ? &cache->urgent : &cache->queued, flight, entry);
+        TAILQ_REMOVE(queue_of(flight), flight, entry);
         cache->n_queued--;
+}
+
+/* A queued one goes to the end of another queue. */
+static void requeue(struct flight *flight, uint32_t peer, bool is_urgent, bool is_asked) {
+        TAILQ_REMOVE(queue_of(flight), flight, entry);
+        flight->peer = peer;
+        flight->is_urgent = is_urgent;
+        flight->is_asked = is_asked;
+        TAILQ_INSERT_TAIL(queue_of(flight), flight, entry);
+}
+
+bool flight_turn_to_origin(struct flight *flight) {
+        if (flight->phase == FLIGHT_QUEUED)
+                requeue(flight, 0, flight->is_urgent, true);
+        return flight->peer == 0;
 }
 
 int flight_join(struct flight *flight, struct cache_want *want) {
@@ -105,18 +131,17 @@ void flights_leave(struct cached *cached, uint64_t chunk, struct cache_want *wan
 }
 
 void flight_hurry(struct flight *flight) {
-        struct cache *cache = flight->cached->cache;
+        struct fetcher *fetcher = flight->ask ? flight->cached->cache->peer_fetcher : flight->cached->fetcher;
 
         if (flight->is_urgent || flight->phase == FLIGHT_LANDED)
                 return;
-        flight->is_urgent = true;
-        if (flight->phase == FLIGHT_FLYING) {
-                if (flight->is_submitted)
-                        fetcher_hurry(flight->cached->fetcher, &flight->job);
+        if (flight->phase == FLIGHT_QUEUED) {
+                requeue(flight, flight->peer, true, flight->is_asked);
                 return;
         }
-        TAILQ_REMOVE(&cache->queued, flight, entry);
-        TAILQ_INSERT_TAIL(&cache->urgent, flight, entry);
+        flight->is_urgent = true;
+        if (flight->is_submitted && fetcher)
+                fetcher_hurry(fetcher, &flight->job);
 }
 
 void flight_answer(struct flight *flight, int result, const struct why *why, struct cache_wants *done) {
@@ -209,12 +234,26 @@ bool flights_are_flying(const struct cached *cached) {
 
 /* ---- sending --------------------------------------------------------------------------------------------------- */
 
-/* May it be asked for now? */
+bool flight_has_pieces(const struct flight *flight) {
+        const struct flight *other;
+
+        LIST_FOREACH(other, &flight->cached->cache->buckets[bucket_of(flight->cached, flight->chunk)], in_bucket)
+                if (other != flight && other->cached == flight->cached && other->chunk == flight->chunk)
+                        return true;
+        return false;
+}
+
+/* May it be asked for now? What other nodes are asked for is in the way of nothing else. */
 static bool may_fly(const struct flight *flight) {
         const struct cache *cache = flight->cached->cache;
+        uint64_t n_bytes = flight->peer ? cache->n_flying_peer_bytes
+                                        : cache->n_flying_bytes - cache->n_flying_peer_bytes;
+        uint32_t n = flight->peer ? cache->n_flying_peer : cache->n_flying - cache->n_flying_peer;
 
-        return cache->n_flying == 0 ||
-               (cache->n_flying < FLYING_MAX && cache->n_flying_bytes + flight->piece.n_bytes <= DLP_FLYING_BYTES);
+        if (flight->peer && cache->n_peer_buffers >= PEER_BUFFERS_MAX && flight_has_pieces(flight))
+                return false;
+        return n == 0 || (n < (flight->peer ? PEER_FLYING_MAX : FLYING_MAX) &&
+                          n_bytes + flight->piece.n_bytes <= DLP_FLYING_BYTES);
 }
 
 /* Whoever was to need the chunk has had his piece of it, or has left, and it could not stay. */
@@ -257,9 +296,21 @@ void flight_leave_place(struct flight *flight, int result) {
         cache->n_passing_bytes -= flight->is_passing ? n_bytes : 0;
 }
 
+void flight_leave_peer(struct flight *flight) {
+        struct cache *cache = flight->cached->cache;
+
+        cache->n_flying_peer -= flight->peer > 0;
+        cache->n_flying_peer_bytes -= flight->peer > 0 ? flight->piece.n_bytes : 0;
+        flight->peer = 0;
+}
+
 void flight_submit(struct flight *flight) {
-        flight_take_place(flight);
+        if (!flight->has_place)
+                flight_take_place(flight);
         flight->is_submitted = true;
+        if (flight->peer && peer_asks_send(flight))
+                return;
+        flight_leave_peer(flight);
         fetcher_submit(flight->cached->fetcher, &flight->job);
 }
 
@@ -278,6 +329,8 @@ static bool send_one(struct cache *cache, struct flight *flight) {
         cache->n_flying++;
         cache->n_flying_bytes += flight->piece.n_bytes;
         flight->cached->pins[flight->chunk]++;
+        cache->n_flying_peer += flight->peer > 0;
+        cache->n_flying_peer_bytes += flight->peer > 0 ? flight->piece.n_bytes : 0;
         flight->job = (struct fetch_job){ .pieces = &flight->piece,
                                           .n_pieces = 1,
                                           .idx_mirror = flight->cached->texts[CACHED_MIRROR] ? 1 : 0,
@@ -293,13 +346,23 @@ static bool send_one(struct cache *cache, struct flight *flight) {
         return true;
 }
 
+/* Of these queues, the first one that waits. */
+static struct flight *first_waiting(const struct cache *cache, enum flight_queue queue, enum flight_queue last) {
+        for (; queue < last && TAILQ_EMPTY(&cache->queues[queue]); queue++)
+                ;
+        return TAILQ_FIRST(&cache->queues[queue]);
+}
+
 void flights_send(struct cache *cache) {
         struct flight *flight;
 
         if (cache->is_cancelled)
                 return;
-        while ((flight = TAILQ_FIRST(&cache->urgent)) && send_one(cache, flight))
-                ;
-        while (TAILQ_EMPTY(&cache->urgent) && (flight = TAILQ_FIRST(&cache->queued)) && send_one(cache, flight))
+        while ((flight = first_waiting(cache, QUEUE_PEER_URGENT, QUEUE_PEER_AHEAD)))
+                if (!peers_is_open(cache->peers, flight->peer)) /* it was, when it was chosen */
+                        requeue(flight, peer_asks_owner(flight->cached, flight->chunk), flight->is_urgent, false);
+                else if (!send_one(cache, flight))
+                        break;
+        while ((flight = first_waiting(cache, QUEUE_URGENT, QUEUE_AHEAD)) && send_one(cache, flight))
                 ;
 }

@@ -15,14 +15,20 @@
 
 #define COMPARED_BYTES (256u << 10) /* read at once: what stays in the processor's cache */
 
+void keeper_land(struct flight *flight) {
+        struct cache *cache = flight->cached->cache;
+
+        flight->is_submitted = false;
+        TAILQ_INSERT_TAIL(&cache->landed, flight, entry);
+        pthread_cond_broadcast(&cache->changed);
+}
+
 void keeper_take(struct fetch_job *job) {
         struct flight *flight = job->userdata;
         struct cache *cache = flight->cached->cache;
 
         pthread_mutex_lock(&cache->lock);
-        flight->is_submitted = false;
-        TAILQ_INSERT_TAIL(&cache->landed, flight, entry);
-        pthread_cond_broadcast(&cache->changed);
+        keeper_land(flight);
         pthread_mutex_unlock(&cache->lock);
 }
 
@@ -55,6 +61,7 @@ static int note(struct flight *flight, enum journal_kind kind) {
         int r;
 
         pthread_mutex_lock(&cache->lock); /* who releases a chunk that passes through notes that it has gone */
+        flight->cached->digests[flight->chunk] = record.digest;
         r = cache_journal_add(&flight->cached->journal, &record);
         pthread_mutex_unlock(&cache->lock);
         return r;
@@ -67,6 +74,7 @@ static void settle(struct flight *flight, int result, const struct why *why, str
         uint64_t chunk = flight->chunk;
         bool is_chunk = flight->is_chunk;
 
+        flight_leave_peer(flight);
         cache->n_flying--;
         cache->n_flying_bytes -= flight->piece.n_bytes;
         cached->pins[chunk]--;
