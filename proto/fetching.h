@@ -8,8 +8,8 @@
 #define DLP_FLYING_BYTES (128ull << 20)         /* asked for at once, at most; all else waits its turn */
 
 #define DLP_AHEAD_NS 30000000000ull /* as long as an origin may be silent and nobody waits */
-/* Of a cache that cannot hold all, an eighth is for what is needed next: half a minute of a fast job, where it has some
- * tens of GiB. */
+/* Of a cache that cannot hold all, what is needed next has as much room as it takes, and an eighth at most: half a
+ * minute of a fast job, where it has some tens of GiB. */
 #define DLP_AHEAD_SHARE 8u
 
 #define DLP_AHEAD_SAMPLES 32768u /* of a rank, at most: half a minute at a thousand a second */

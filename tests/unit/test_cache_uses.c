@@ -159,7 +159,7 @@ static uint32_t hits_of(uint32_t n_jobs, const uint32_t paces[JOBS_MAX]) {
 START_TEST(what_all_jobs_need_last_makes_room) {
         static const struct {
                 uint32_t n_jobs, paces[JOBS_MAX], least;
-        } ROWS[] = { { 2, { 1, 1 }, 400 }, { 2, { 5, 3 }, 395 }, { 4, { 1, 1, 1, 1 }, 455 } };
+        } ROWS[] = { { 2, { 1, 1 }, 430 }, { 2, { 5, 3 }, 420 }, { 4, { 1, 1, 1, 1 }, 480 } };
         uint32_t hits = hits_of(ROWS[_i].n_jobs, ROWS[_i].paces);
 
         printf("%u jobs: %u of 1000 reads are hits\n", ROWS[_i].n_jobs, hits);
@@ -172,7 +172,7 @@ START_TEST(for_one_job_what_is_here_stays) {
         uint32_t hits = hits_of(1, (const uint32_t[JOBS_MAX]){ 1 });
 
         printf("1 job: %u of 1000 reads are hits\n", hits);
-        ck_assert_uint_ge(hits, 170);
+        ck_assert_uint_ge(hits, 190);
 }
 END_TEST
 

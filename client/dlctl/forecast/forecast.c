@@ -19,7 +19,8 @@ struct forecast {
         double *ready;          /* of the reads that were asked for: when all of it is there; a ring of `horizon` */
         uint64_t *ahead;        /* of the same reads: their bytes, */
         uint64_t n_ahead_bytes; /* and of all that were asked for and not made */
-        uint64_t reserve;       /* of the cache, for these; 0: all of the dataset has room */
+        uint64_t reserve_max;   /* of the cache, for these; 0: all of the dataset has room */
+        uint64_t reserve;       /* what they take of it */
         double *connections;    /* when each is free */
         double link;            /* when it has sent what was asked for */
         double urgent;          /* the same of what is asked for before the queue */
@@ -28,6 +29,14 @@ struct forecast {
         double pace;                     /* seconds that a read takes, smoothed */
         uint64_t n_kept_bytes;
 };
+
+/* The bytes of all reads within the horizon. */
+static uint64_t reserve_of(const struct forecast_places *places, const struct forecast_terms *terms, uint64_t most) {
+        double n_bytes = (double)terms->horizon * (double)places->n_bytes /
+                         (double)(places->n_samples > 0 ? places->n_samples : 1);
+
+        return n_bytes < (double)most ? (uint64_t)n_bytes : most;
+}
 
 int forecast_new(const struct forecast_places *places, const struct forecast_terms *terms,
                  struct forecast **ret_forecast) {
@@ -43,7 +52,8 @@ int forecast_new(const struct forecast_places *places, const struct forecast_ter
         f->here = calloc(n, sizeof(*f->here));
         f->ready = calloc(terms->horizon, sizeof(*f->ready));
         f->ahead = calloc(terms->horizon, sizeof(*f->ahead));
-        f->reserve = places->n_bytes > terms->cache_bytes ? terms->cache_bytes / DLP_AHEAD_SHARE : 0;
+        f->reserve_max = places->n_bytes > terms->cache_bytes ? terms->cache_bytes / DLP_AHEAD_SHARE : 0;
+        f->reserve = reserve_of(places, terms, f->reserve_max);
         f->connections = calloc(terms->n_connections, sizeof(*f->connections));
         if (!f->is_kept || !f->needed || !f->here || !f->ready || !f->ahead || !f->connections) {
                 forecast_free(f);
@@ -169,7 +179,7 @@ static double see(struct forecast *f, uint64_t sample, uint64_t read, uint64_t a
 static bool has_room_ahead(const struct forecast *f, double now) {
         if (f->n_asked >= DLP_QUEUED_MAX && f->answered[f->n_asked % DLP_QUEUED_MAX] > now)
                 return false;
-        return f->reserve == 0 || f->n_ahead_bytes == 0 || f->n_ahead_bytes + DLP_CHUNK_BYTES <= f->reserve;
+        return f->reserve_max == 0 || f->n_ahead_bytes == 0 || f->n_ahead_bytes + DLP_CHUNK_BYTES <= f->reserve_max;
 }
 
 static void forecast_begin(struct forecast *f, uint64_t n_first) {

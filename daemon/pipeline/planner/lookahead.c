@@ -41,7 +41,8 @@ static bool lookahead_place(struct feed *feed, struct ahead_place *ret_place) {
         struct feed_ahead *ahead = &feed->ahead;
 
         if (is_behind(feed))
-                *ahead = (struct feed_ahead){ .epoch = feed->epoch, .step = feed->step };
+                *ahead =
+                        (struct feed_ahead){ .epoch = feed->epoch, .step = feed->step, .idx_sample = feed->idx_sample };
         if (ahead->epoch == feed->epoch && feed->plan.n_batches != DLP_UNKNOWN &&
             dlp_epoch_plan_is_over(&feed->plan, ahead->step) && may_enter(feed, feed->epoch + 1))
                 *ahead = (struct feed_ahead){ .epoch = feed->epoch + 1 };

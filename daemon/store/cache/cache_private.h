@@ -172,6 +172,7 @@ struct cache {
         struct cached *kept_of;                 /* whose flight the keeper has; NULL: none */
         uint64_t n_origin_bytes;                /* of all files of the origins that are open */
         uint64_t n_bytes;                       /* of all origins, also those that are not open */
+        uint64_t n_reserved_bytes;              /* that nothing stays in, where room is short */
         uint64_t n_passing_bytes;               /* of them, what is to go once it was read */
         uint64_t n_coming_bytes;                /* of them, of chunks that are not here yet */
         uint64_t limit;                         /* of n_bytes: our part of the whole one, */
@@ -318,8 +319,15 @@ void room_forget_marks(struct cached *cached);
  * that is here. */
 void room_pass(struct cached *cached, uint64_t chunk);
 
-/* Bytes of the cache that are for what is needed next, if not all can stay. */
-uint64_t room_reserve(const struct cache *cache);
+/* Not all of the origins that are open can stay. */
+bool room_is_short(const struct cache *cache);
+
+/* The most bytes that are for what is needed next, where room is short; so much may be marked. */
+uint64_t room_reserve_max(const struct cache *cache);
+
+/* What passes through, or is marked, takes more than ever before: from now on so much less stays, and what is needed
+ * last makes room for it. */
+void room_reserve_more(struct cached *cached);
 
 /* Can n_bytes more stay, without anything being removed? */
 bool room_is_full(const struct cache *cache, uint64_t n_bytes);

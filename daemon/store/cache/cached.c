@@ -339,7 +339,7 @@ bool cached_has_use_ahead(const struct cached *cached) {
         if (atomic_load_explicit(&cache->n_queued, memory_order_relaxed) >= DLP_QUEUED_MAX)
                 return false;
         pthread_mutex_lock(&cache->lock);
-        has_room = room_reserve(cache) == 0 || cache->n_ahead_bytes + CACHE_CHUNK_BYTES <= room_reserve(cache) ||
+        has_room = !room_is_short(cache) || cache->n_ahead_bytes + CACHE_CHUNK_BYTES <= room_reserve_max(cache) ||
                    cache->n_ahead_bytes == 0;
         pthread_mutex_unlock(&cache->lock);
         return has_room;
@@ -402,7 +402,7 @@ static void fetch_on(struct cached *cached, uint64_t idx_file, uint64_t offset) 
                 room_unmark(cached, chunk - 1, UINT32_MAX);
                 room_pass(cached, chunk - 1);
         }
-        end = room_reserve(cached->cache) > 0 ? cached->first[idx_file + 1] : cached->n_chunks;
+        end = room_is_short(cached->cache) ? cached->first[idx_file + 1] : cached->n_chunks;
         for (uint32_t i = 0; i < NEED_CHUNKS && chunk < end && n_bytes < NEED_AHEAD_BYTES; i++, chunk++) {
                 struct chunk_place place = cached_place(cached, chunk);
 

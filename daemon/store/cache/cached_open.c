@@ -297,6 +297,7 @@ static int open_listed(struct cached **listed, const struct cached_terms *terms,
         cached->used_ns = clock_now_ns();
         cache->n_bytes += cached->n_bytes - n_before;
         cache->n_origin_bytes += plan_n_bytes(cached->plan);
+        cache->n_reserved_bytes = 0;
         LIST_INSERT_HEAD(&cache->origins, cached, entry);
         pthread_mutex_unlock(&cache->lock);
         *ret_cached = TAKE_PTR(*listed);
@@ -361,6 +362,7 @@ void cached_close(struct cached *cached) {
         LIST_REMOVE(cached, entry);
         room_forget_marks(cached);
         cache->n_origin_bytes -= plan_n_bytes(cached->plan);
+        cache->n_reserved_bytes = 0; /* whoever is left says how much he needs */
         cache->has_no_closed = false;
         pthread_mutex_unlock(&cache->lock);
         cached_free(cached);

@@ -259,7 +259,7 @@ static bool may_fly(const struct flight *flight) {
 /* Whoever was to need the chunk has had his piece of it, or has left, and it could not stay. */
 static bool is_vain(const struct flight *flight) {
         return !flight->is_urgent && flight->is_chunk && STAILQ_EMPTY(&flight->waiters) &&
-               flight->cached->marked[flight->chunk] == 0 && room_reserve(flight->cached->cache) > 0;
+               flight->cached->marked[flight->chunk] == 0 && room_is_short(flight->cached->cache);
 }
 
 /* Before a byte of it is written, so that the cache has no more than it may. */
@@ -269,13 +269,17 @@ static void flight_take_place(struct flight *flight) {
         uint64_t n_bytes = flight->piece.n_bytes;
 
         flight->has_place = true;
-        if (!flight->is_chunk)
+        if (!flight->is_chunk) {
+                room_reserve_more(cached);
                 return;
+        }
         flight->is_passing = !room_make(cached, n_bytes);
         cached->n_bytes += n_bytes;
         cache->n_bytes += n_bytes;
         cache->n_coming_bytes += n_bytes;
         cache->n_passing_bytes += flight->is_passing ? n_bytes : 0;
+        if (flight->is_passing)
+                room_reserve_more(cached);
 }
 
 void flight_leave_place(struct flight *flight, int result) {

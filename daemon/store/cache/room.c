@@ -88,7 +88,9 @@ void room_forget_marks(struct cached *cached) {
 }
 
 bool room_is_full(const struct cache *cache, uint64_t n_bytes) {
-        return cache->n_bytes - cache->n_passing_bytes + n_bytes + room_reserve(cache) > cache->limit;
+        return cache->n_bytes - cache->n_passing_bytes + n_bytes +
+                       (room_is_short(cache) ? cache->n_reserved_bytes : 0) >
+               cache->limit;
 }
 
 void room_pass(struct cached *cached, uint64_t chunk) {
@@ -98,7 +100,7 @@ void room_pass(struct cached *cached, uint64_t chunk) {
                 return;
         n_bytes = cached_place(cached, chunk).n_bytes;
         while (room_is_full(cached->cache, n_bytes))
-                if (!uses_make_room(cached, chunk)) {
+                if (!uses_make_room(cached, uses_next(cached, chunk))) {
                         room_drop(cached, chunk);
                         return;
                 }
@@ -106,8 +108,12 @@ void room_pass(struct cached *cached, uint64_t chunk) {
         cached->cache->n_passing_bytes -= n_bytes;
 }
 
-uint64_t room_reserve(const struct cache *cache) {
-        return cache->n_origin_bytes > cache->limit ? cache->limit / DLP_AHEAD_SHARE : 0;
+bool room_is_short(const struct cache *cache) {
+        return cache->n_origin_bytes > cache->limit;
+}
+
+uint64_t room_reserve_max(const struct cache *cache) {
+        return cache->limit / DLP_AHEAD_SHARE;
 }
 
 /* A chunk of the origin that may go now: of one that is idle, or that nobody has come for. */
@@ -254,6 +260,31 @@ bool room_make(struct cached *cached, uint64_t n_bytes) {
                 if (!remove_one_chunk(cached))
                         return false;
         return true;
+}
+
+static bool remove_what_stays(struct cached *asker) {
+        uint64_t chunk;
+
+        if (remove_one_chunk(asker) || uses_make_room(asker, 0))
+                return true;
+        if (!find_victim(asker, true, &chunk))
+                return false;
+        room_drop(asker, chunk);
+        return true;
+}
+
+void room_reserve_more(struct cached *cached) {
+        struct cache *cache = cached->cache;
+        uint64_t n_bytes = cache->n_passing_bytes > cache->n_ahead_bytes ? cache->n_passing_bytes
+                                                                         : cache->n_ahead_bytes;
+
+        if (n_bytes > room_reserve_max(cache))
+                n_bytes = room_reserve_max(cache);
+        if (n_bytes <= cache->n_reserved_bytes)
+                return;
+        cache->n_reserved_bytes = n_bytes;
+        while (room_is_full(cache, 0) && remove_what_stays(cached))
+                ;
 }
 
 /* What is here and nobody has pinned goes, until n_bytes are left. */

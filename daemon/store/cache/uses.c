@@ -21,7 +21,7 @@ bool cached_wants_uses(struct cached *cached, uint64_t *ret_n_bytes) {
 
         *ret_n_bytes = 2 * (cached->n_chunks + 1) * sizeof(uint32_t);
         pthread_mutex_lock(&cached->cache->lock);
-        wants = *ret_n_bytes <= TABLES_MAX && room_reserve(cached->cache) > 0;
+        wants = *ret_n_bytes <= TABLES_MAX && room_is_short(cached->cache);
         pthread_mutex_unlock(&cached->cache->lock);
         return wants;
 }
@@ -104,7 +104,7 @@ static uint64_t uses_next_of(const struct cached_uses *uses, uint64_t chunk) {
         return (n_left + (next != NOT_AT_ALL ? next : place->n_samples)) * place->sample_ns;
 }
 
-static uint64_t next_use(const struct cached *cached, uint64_t chunk) {
+uint64_t uses_next(const struct cached *cached, uint64_t chunk) {
         const struct cached_uses *uses;
         uint64_t soonest = UINT64_MAX, ns;
 
@@ -120,12 +120,12 @@ static bool uses_may_go(const struct cached *cached, uint64_t chunk) {
         return cached->states[chunk] == CHUNK_THERE && cached->pins[chunk] == 0 && cached->marked[chunk] == 0;
 }
 
-bool uses_make_room(struct cached *cached, uint64_t chunk_here) {
+bool uses_make_room(struct cached *cached, uint64_t soonest_ns) {
         uint64_t last_ns, victim = UINT64_MAX;
 
         if (LIST_EMPTY(&cached->uses) || !LIST_NEXT(LIST_FIRST(&cached->uses), entry))
                 return false;
-        last_ns = next_use(cached, chunk_here);
+        last_ns = soonest_ns;
         for (uint32_t i = 0, n = 0; i < 8 * CHOSEN && n < CHOSEN; i++) {
                 uint64_t chunk, ns;
 
@@ -134,7 +134,7 @@ bool uses_make_room(struct cached *cached, uint64_t chunk_here) {
                 if (!uses_may_go(cached, chunk))
                         continue;
                 n++;
-                ns = next_use(cached, chunk);
+                ns = uses_next(cached, chunk);
                 if (ns > last_ns) {
                         last_ns = ns;
                         victim = chunk;

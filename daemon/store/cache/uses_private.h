@@ -12,5 +12,9 @@ struct cached_uses {
         struct uses_place place;
 };
 
-/* Removes a chunk that is needed later than this one. False: none was found, or there is only one rank. */
-bool uses_make_room(struct cached *cached, uint64_t chunk);
+/* In how many nanoseconds any rank needs the chunk. UINT64_MAX: none does, as far as is known. */
+uint64_t uses_next(const struct cached *cached, uint64_t chunk);
+
+/* Removes a chunk that is needed later than in so many nanoseconds. False: none was found, or there is only one rank.
+ */
+bool uses_make_room(struct cached *cached, uint64_t soonest_ns);
