@@ -5,7 +5,8 @@
 
 Training runs of several users come, go, die, stop, change their world size; some read damaged files; the number of
 workers changes, the configuration is loaded again, strangers send garbage, and for seconds at a time a hostile user does
-what costs the daemon most; the daemon is stopped and killed. All of it is drawn from the seed. What must hold:
+what costs the daemon most; the daemon is stopped and killed, and so is a web server from which one of the datasets
+comes, through a cache that is too small and is removed at times. All of it is drawn from the seed. What must hold:
 
     each sample           is the one that the order says, once, with its own bytes (runs.py); what random crops gave is
                           compared with a daemon that nobody disturbs
@@ -31,8 +32,9 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 import runs
-from harness import ROOT, SLOWER, Box, die_with_parent, identity_bytes, patience, write
+from harness import ROOT, SLOWER, Box, Skip, die_with_parent, identity_bytes, patience, write
 from runs import Dataset, Run, Terms, fnv1a
+from web_origin import Nginx, bytes_of, list_of
 
 MEMORY_LIMIT_MIB = 256
 MEMORY_SLACK_MIB = 64
@@ -59,7 +61,8 @@ class Soak:
         self.runs = []
         self.n_runs = 0
         self.counts = {name: 0 for name in ("samples", "batches", "runs", "worlds", "killed", "stopped", "left", "garbage", *HOSTILE_KINDS,
-                                            "reloads", "workers", "daemon_kills", "daemon_stops", "quiet", "replayed")}
+                                            "reloads", "workers", "daemon_kills", "daemon_stops", "origin_kills", "caches", "quiet",
+                                            "replayed")}
         self.replays = []  # (dataset, terms, epoch, {(index, hash)})
         self.restarts = False
         self.disturbed_until = 0.0  # the daemon is on its way back until then: nobody has to move
@@ -67,6 +70,7 @@ class Soak:
         self.uids = [None, None, 40001, 40002] if os.getuid() == 0 else [None]
         self.worst_rss_kib = 0
         self.hostile, self.hostile_until = None, 0.0
+        self.origin, self.origin_until = None, None  # a web server; until when it is away
 
     # -- what is served
 
@@ -85,10 +89,27 @@ class Soak:
             path = os.path.join(folders["damaged"], f"class{number * 2 // damaged.n:03d}", f"{number:06d}.png")
             write(path, b"\x89PNG\r\n\x1a\n and no picture")
         self.datasets = [files, pictures, damaged]
-        self.daemon = self.box.daemon(folders, memory_limit=f"{MEMORY_LIMIT_MIB}MiB", socket_mode="0666")
+        settings = self.prepare_origin(folders)
+        self.daemon = self.box.daemon(folders, memory_limit=f"{MEMORY_LIMIT_MIB}MiB", socket_mode="0666", **settings)
         os.chmod(self.daemon.folder, 0o711)
         self.learn(pictures, "fail")
         self.learn(damaged, "substitute")
+
+    def prepare_origin(self, folders):
+        """A dataset of a web server, and a cache that has room for a third of it. Returns settings of the daemon."""
+        remote = Dataset("remote", 331)
+        remote.hashes["raw"] = [fnv1a(identity_bytes(number, 4000)) for number in range(remote.n)]
+        root = self.box.path("origin")
+        os.makedirs(root)
+        os.rename(self.box.folder_of_files("remote", remote.n, size=4000), os.path.join(root, "remote"))
+        try:
+            self.origin = Nginx(self.box, root)
+        except Skip as reason:
+            say(f"soak: without a dataset that lies elsewhere: {reason}")
+            return {}
+        self.datasets.append(remote)
+        folders["remote"] = {"path": list_of(self.origin, root, "remote"), "format": "imagefolder"}
+        return {"cache_limit": f"{bytes_of(os.path.join(root, 'remote')) // 3 >> 10}KiB"}
 
     def learn(self, dataset, on_error):
         """What each good sample hashes to: an epoch that nobody disturbs."""
@@ -120,7 +141,7 @@ class Soak:
 
     def new_run(self):
         dataset = self.draw.choice(self.datasets)
-        pipeline = "raw" if dataset.name == "files" else self.draw.choice((FIXED_PIPELINE, RANDOM_PIPELINE))
+        pipeline = "raw" if dataset.name in ("files", "remote") else self.draw.choice((FIXED_PIPELINE, RANDOM_PIPELINE))
         on_error = self.draw.choice(("substitute", "skip")) if dataset.damaged else "fail"
         batch = self.draw.choice((1, 3, 8, 32))
         terms = Terms(dataset.name, pipeline, batch, self.draw.randrange(1 << 32),
@@ -229,12 +250,29 @@ class Soak:
             self.daemon.stop(60)
             self.counts["daemon_stops"] += 1
         time.sleep(self.draw.choice((0, 0, 0.2, 1)))
+        if self.origin and self.draw.random() < 0.3:
+            shutil.rmtree(os.path.join(self.daemon.folder, "index", "remote"), ignore_errors=True)
+            self.counts["caches"] += 1
+        self.bring_origin_back()  # who begins without it finds what was listed last, or nothing
         self.daemon.start()
         self.disturbed_until = time.monotonic() + 5
         self.baseline = None
 
+    def kill_origin(self):
+        if self.origin and self.origin_until is None:
+            self.origin.process.kill()
+            self.origin.process.wait()
+            self.origin_until = time.monotonic() + self.draw.choice((0, 0.1, 1, 3))
+            self.disturbed_until = max(self.disturbed_until, self.origin_until + 5)
+            self.counts["origin_kills"] += 1
+
+    def bring_origin_back(self):
+        if self.origin_until is not None:
+            self.origin.start()
+            self.origin_until = None
+
     ACTIONS = ((kill_rank, 10), (stop_rank, 5), (let_rank_leave, 4), (change_world, 3), (end_a_run, 2), (garbage, 3),
-               (invite_hostile_user, 3), (reload, 2), (change_workers, 2), (restart_daemon, 2))
+               (invite_hostile_user, 3), (reload, 2), (change_workers, 2), (restart_daemon, 2), (kill_origin, 3))
 
     def act(self):
         action = self.draw.choices([action for action, _ in self.ACTIONS], [weight for _, weight in self.ACTIONS])[0]
@@ -249,6 +287,8 @@ class Soak:
         now = time.monotonic()
         if now >= self.hostile_until:
             self.end_hostile_user()
+        if self.origin_until is not None and now >= self.origin_until:
+            self.bring_origin_back()
         for run in self.runs:
             ranks = run.segment.ranks
             for rank in ranks:
@@ -269,8 +309,18 @@ class Soak:
         obtained = {fact["name"]: fact["value"] for fact in status["obtained"]}
         # Without what workers paid for when they began: that depends on how many there were to be then.
         n_bytes = int(status["memory_used_bytes"]) - int(obtained["worker_scratch"])
-        return {"memory_used_bytes": n_bytes, "descriptors": self.daemon.n_descriptors(), "threads": len(names),
+        return {"memory_used_bytes": n_bytes, "descriptors": self.daemon.n_descriptors() - self.n_connections(), "threads": len(names),
                 "heap_kib": self.resident_kib() - self.resident_kib(int(obtained["read_buffers"])), "names": names}
+
+    def n_connections(self):
+        """To the origin, which are kept as long as it likes."""
+        with open("/proc/net/tcp", encoding="ascii") as table:
+            inodes = {line.split()[9] for line in table if line.split()[0] != "sl"}
+        links = set()
+        for name in os.listdir(f"/proc/{self.daemon.pid}/fd"):
+            with contextlib.suppress(OSError):
+                links.add(os.readlink(f"/proc/{self.daemon.pid}/fd/{name}"))
+        return sum(f"socket:[{inode}]" in links for inode in inodes)
 
     def resident_kib(self, n_bytes=None):
         """What is resident of the daemon, or of its one mapping of about n_bytes: buffers become resident as more of them
@@ -297,6 +347,7 @@ class Soak:
     def be_quiet(self):
         """Ends all runs and compares what the daemon holds with its first quiet moment."""
         self.end_hostile_user()
+        self.bring_origin_back()
         for run in list(self.runs):
             self.end_run(run)
         self.replay()
