@@ -299,7 +299,7 @@ def _(box):
 
 @case("of a file that is open, only parts of one chunk are given, with the bytes and the digest that they have")
 def _(box):
-    nodes = Nodes(box, 1, kind="mds", make=lambda root: make_mds(root, 8, 100, 100 * KIB))
+    nodes = Nodes(box, 1, kind="mds", make=lambda root: make_mds(root, 4, 200, 100 * KIB))
     daemon = nodes.daemons[0]
     port = port_of(nodes)
     with open(os.path.join(nodes.folder, ".key"), encoding="ascii") as file:

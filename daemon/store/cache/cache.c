@@ -246,15 +246,17 @@ bool cache_counts(struct cache *cache, struct cache_counts *ret_counts) {
         bool is_begun;
 
         pthread_mutex_lock(&cache->lock);
-        is_begun = cache->is_begun;
-        *ret_counts = cache->counts;
-        ret_counts->dir = is_begun ? cache->dir : NULL;
-        ret_counts->n_others = cache->n_others;
-        ret_counts->n_bytes = cache->n_bytes;
-        ret_counts->limit = cache->limit;
-        LIST_FOREACH(cached, &cache->origins, entry)
-                cache_add_fetched(cached, ret_counts);
-        peer_asks_count(cache, ret_counts);
+        is_begun = cache->is_begun; /* what is set before that is read after it */
+        if (is_begun) {
+                *ret_counts = cache->counts;
+                ret_counts->dir = cache->dir;
+                ret_counts->n_others = cache->n_others;
+                ret_counts->n_bytes = cache->n_bytes;
+                ret_counts->limit = cache->limit;
+                LIST_FOREACH(cached, &cache->origins, entry)
+                        cache_add_fetched(cached, ret_counts);
+                peer_asks_count(cache, ret_counts);
+        }
         pthread_mutex_unlock(&cache->lock);
         return is_begun;
 }
