@@ -136,6 +136,9 @@ int http_new(const struct http_options *options, struct http **ret_http, struct 
         snprintf(http->files_below, sizeof(http->files_below), "%s", options->files_below ? options->files_below : "");
         http->stall_s = options->stall_s ? options->stall_s : DEFAULT_STALL_S;
         http->n_tries = options->n_tries ? options->n_tries : DEFAULT_N_TRIES;
+        http->redirects = redirects_new();
+        if (!http->redirects)
+                return -ENOMEM;
         r = options->of_user ? of_user_read(&http->user) : 0;
         if (r >= 0)
                 r = set_stores(http, options, why);
@@ -160,6 +163,7 @@ void http_free(struct http *http) {
         if (http->regions)
                 s3_regions_fini(http->regions);
         free(http->regions);
+        redirects_free(http->redirects);
         free(http->hub_text);
         pthread_mutex_destroy(&http->lock);
         free(http);

@@ -8,8 +8,8 @@
  * (http_proxy, https_proxy, no_proxy, SSL_CERT_FILE, SSL_CERT_DIR, CURL_CA_BUNDLE) unless the configuration names a
  * file. Credentials come from a file that only its owner may read (its format: fetch/credentials.h), and for a program
  * that serves one user from that user's own settings (fetch/of_user.h). They are in no log, no message and on no
- * command line, and go to no other server by a redirect; URLs are told without user, password and query. The program
- * ignores SIGPIPE.
+ * command line, and go to no other server by a redirect (where a hub's redirects lead is remembered: redirects.h); URLs
+ * are told without user, password and query. The program ignores SIGPIPE.
  *
  * Made before threads start; any number of threads may use it from then on. */
 #pragma once

@@ -301,7 +301,7 @@ static void judge_code(struct http_request *request, CURLcode code, struct http_
         http_failure_append(failure, "%s%s", text, more);
 }
 
-int http_request_judge(struct http_request *request, CURLcode result, struct http_failure *ret_failure) {
+static int judge_answer(struct http_request *request, CURLcode result, struct http_failure *ret_failure) {
         *ret_failure = (struct http_failure){ 0 };
 
         /* A status says more, even if the page that came with it was cut or too long. */
@@ -314,4 +314,13 @@ int http_request_judge(struct http_request *request, CURLcode result, struct htt
                 return 0;
         judge_code(request, result, ret_failure);
         return -1;
+}
+
+int http_request_judge(struct http_request *request, CURLcode result, struct http_failure *ret_failure) {
+        int r = judge_answer(request, result, ret_failure);
+
+        http_request_learn(request, r == 0);
+        if (r < 0 && request->is_remembered && ret_failure->error != -ECANCELED)
+                ret_failure->again = true; /* the hub leads the next one to a place that holds longer */
+        return r;
 }

@@ -9,6 +9,7 @@
 #include "daemon/fetch/fetch_http.h"
 #include "daemon/fetch/late/curl_late.h"
 #include "daemon/fetch/of_user.h"
+#include "daemon/fetch/redirects.h"
 #include "daemon/fetch/s3_address.h"
 #include "daemon/fetch/s3_regions.h"
 
@@ -21,9 +22,10 @@ struct http {
         const char *ca_folder;      /* NULL: the same, if there is no ca_file either */
         char files_below[PATH_MAX]; /* "": files may lie anywhere */
         struct s3_store s3, gs;
-        const char *hub;            /* the hub's endpoint, without a slash at its end */
-        char *hub_text;             /* what it points to, if it was configured */
-        struct s3_regions *regions; /* that stores told */
+        const char *hub;             /* the hub's endpoint, without a slash at its end */
+        char *hub_text;              /* what it points to, if it was configured */
+        struct s3_regions *regions;  /* that stores told */
+        struct redirects *redirects; /* of the hub */
         struct credentials
                 *credentials; /* read only from http_new() on, as what follows; NULL: no file is configured */
         struct of_user *user; /* NULL: only the configuration counts */

@@ -229,6 +229,8 @@ static int set_credentials(struct http_request *request, const struct http *http
         struct credentials_web user;
         CURL *easy = request->easy;
 
+        if (request->is_remembered) /* the URL itself is signed; the token is the hub's */
+                return 0;
         if (http->peer_key) {
                 user = (struct credentials_web){ .token = http->peer_key };
                 web = &user;
@@ -286,6 +288,29 @@ static int set_file(struct http_request *request, const struct http *http) {
         return 0;
 }
 
+/* A part of a hub's file goes where an earlier one was led, if that is known. */
+static int remember(struct http_request *request, const struct http *http, char **ret_line) {
+        request->http = http;
+        request->hub_url = strdup(request->ask.url);
+        if (!request->hub_url)
+                return -ENOMEM;
+        *ret_line = redirects_get(http->redirects, request->hub_url);
+        request->is_remembered = *ret_line != NULL;
+        return 0;
+}
+
+void http_request_learn(struct http_request *request, bool has_worked) {
+        const char *url = NULL;
+
+        if (request->hub_url && request->is_remembered && !has_worked)
+                redirects_forget(request->http->redirects, request->hub_url);
+        if (!request->hub_url || request->is_remembered || !has_worked ||
+            curl_easy_getinfo(request->easy, CURLINFO_EFFECTIVE_URL, &url) != CURLE_OK || !url ||
+            url_same_server(request->http->hub, url)) /* there it would need the token */
+                return;
+        redirects_set(request->http->redirects, request->hub_url, url);
+}
+
 static int set_address(struct http_request *request, const struct http *http, struct why *why) {
         _cleanup_(freep) char *address = NULL, *line = NULL;
         struct s3_store store = request->scheme == URL_GS ? http->gs : http->s3;
@@ -297,10 +322,13 @@ static int set_address(struct http_request *request, const struct http *http, st
                 r = s3_address(&store, request->ask.url, &address, why);
         } else if (request->scheme == URL_HF) {
                 r = hub_address(http->hub, request->ask.url, &address, why);
+                if (r >= 0 && request->ask.is_range)
+                        r = remember(request, http, &line);
         }
         if (r < 0)
                 return r;
-        line = url_line(address ? address : request->ask.url, request->ask.query);
+        if (!line)
+                line = url_line(address ? address : request->ask.url, request->ask.query);
         if (!line)
                 return -ENOMEM;
         SET(request->easy, CURLOPT_URL, line);
@@ -360,6 +388,8 @@ void http_request_fini(struct http_request *request) {
                 curl_easy_reset(request->easy);
         curl_slist_free_all(request->headers);
         request->headers = NULL;
+        free(request->hub_url);
+        request->hub_url = NULL;
         request->easy = NULL;
         if (request->has_file)
                 closep(&request->file_fd);

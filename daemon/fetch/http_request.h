@@ -43,6 +43,9 @@ struct http_request {
         char bucket[S3_BUCKET_NAME_SIZE]; /* of an object store; cut if it is no bucket's name */
         char region[S3_REGION_SIZE];      /* in which it is asked for */
         bool has_keys;                    /* it is signed, or has a token */
+        const struct http *http;          /* of a part of a hub's file: where its redirects are kept, */
+        char *hub_url;                    /* and what was asked for; NULL: it is none */
+        bool is_remembered;               /* it goes where an earlier one was led */
         enum url_scheme scheme;
         char curl_text[CURL_ERROR_SIZE];
         bool has_file; /* of this machine: file_fd is open, or file_error says why not */
@@ -74,6 +77,9 @@ void http_request_fini(struct http_request *request); /* of zeros, too */
 
 /* After the transfer: did it work (0), or why not (-1, *ret_failure)? A status of 300 and more is a failure. */
 int http_request_judge(struct http_request *request, CURLcode result, struct http_failure *ret_failure);
+
+/* Once it is judged: keeps where the hub has led it, or forgets where that was refused. */
+void http_request_learn(struct http_request *request, bool has_worked);
 
 /* How often a request is tried; how long a transfer may stand still. */
 uint32_t http_n_tries(const struct http *http);

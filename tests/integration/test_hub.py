@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Datasets of a hub: what its protocol lists and sends, beside what huggingface_hub makes of the same; and what it refuses."""
+import hashlib
 import json
 import os
 import subprocess
@@ -10,6 +11,7 @@ import hub_server
 import surveys
 from harness import Skip, Table, case, check_bytes, check_sequence, contains, equal, main, patience, samples_of
 from private import Home
+from tars import archive
 from staging import PROTOCOL, UNAVAILABLE, Staging, files_of, sha256
 
 TOKEN = "hf_hushhushhush"
@@ -203,6 +205,36 @@ def _(box):
                 if os.path.isfile(path) and not os.path.islink(path):
                     with open(path, "rb") as file:
                         equal(TOKEN.encode() in file.read(), False, f"the token in {path}")
+
+
+@case("where the hub has led one part of a file the next ones go at once, without the token, until that is refused; no log has the signed URL")
+def _(box):
+    for shard in range(6):
+        archive(box.path("shards", f"{shard}.tar"), [(f"{shard}{number:02d}.{what}", bytes([number]) * 30000 if what == "bin" else b"%d" % number)
+                                                     for number in range(10) for what in ("bin", "cls")])
+    content = {}
+    for path in files_of(box.path("shards")):
+        with open(box.path("shards", path), "rb") as file:
+            content[path] = file.read()
+    terms = {"pipeline": "bin; cls", "batch": 4, "seed": 5}
+    with hub_server.start() as hub:
+        hub.commit("org/shards", content)
+        hub.hide("org/shards")
+        hub.token = TOKEN
+        home = Home(box, HF_ENDPOINT=hub.endpoint, HF_TOKEN=TOKEN, DATALOADERD_PRIVATE="cache_limit=100KiB")
+        url = "hf://datasets/org/shards"
+        here = home.read(box.path("shards"), **terms)
+        equal(home.read(url, **terms), here, "lines")
+        n_led, n_sent = len(hub.asked("/resolve/")), len(hub.asked("")) - len(hub.asked("/api/")) - len(hub.asked("/resolve/"))
+        equal(home.read(url, **terms, job="again"), here, "lines of a second job")
+        equal(len(hub.asked("/resolve/")), n_led, "requests of the hub for files that it has led elsewhere")
+        equal(len(hub.asked("")) - len(hub.asked("/api/")) - len(hub.asked("/resolve/")) > n_sent, True, "requests of the storage")
+        for data in content.values():
+            hub.fault("*" + hashlib.sha256(data).hexdigest() + "*", 403, times=1)
+        equal(home.read(url, **terms, job="expired"), here, "lines after the URLs have expired")
+        equal(len(hub.asked("/resolve/")) > n_led, True, "the hub was asked again")
+        equal([authorization for _, path, authorization in hub.asked("signed=yes") if authorization], [], "tokens at the storage")
+        equal("signed" in home.log(), False, "the signed URL in the log")
 
 
 # ---- refusals -------------------------------------------------------------------------------------------------------

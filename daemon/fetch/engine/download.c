@@ -285,9 +285,11 @@ int download_end(struct download *download, CURLcode result, struct http_failure
                 check_head(download); /* nothing came: the head may tell why */
         if (download->is_refused) {
                 *ret_failure = download->refusal;
+                http_request_learn(request, false);
                 return -1;
         }
         if (download->is_checked && download->n_done == download->piece->n_bytes) {
+                http_request_learn(request, true);
                 download->piece->has_xxh3 = request->head.has_xxh3;
                 download->piece->xxh3 = request->head.xxh3;
                 return 0;
