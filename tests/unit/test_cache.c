@@ -667,6 +667,27 @@ START_TEST(what_cannot_be_written_is_asked_for_once_and_says_where) {
 }
 END_TEST
 
+/* The mirror's file ends within the second chunk, which then comes from the origin, from its beginning on. */
+START_TEST(what_a_mirror_has_begun_and_the_origin_sends_anew_is_whole) {
+        char elsewhere[160], file[256];
+
+        finish();
+        make_large("mirror/large");
+        snprintf(file, sizeof(file), "%s/mirror/large", tree.root);
+        ck_assert_int_eq(truncate(file, CACHE_CHUNK_BYTES * 3 / 2 + 777), 0);
+        snprintf(elsewhere, sizeof(elsewhere), "file://%s/mirror", tree.root);
+        mirror = elsewhere;
+        begin(1ull << 30);
+        read_part(0, LARGE);
+        ck_assert_uint_eq(n_fetched(), LARGE + CACHE_CHUNK_BYTES / 2 + 777);
+        find_journal(file);
+        damage(file);
+        begin(1ull << 30);
+        read_part(0, LARGE);
+        ck_assert_uint_eq(n_fetched(), CACHE_CHUNK_BYTES); /* of all else the digest is that of its bytes */
+}
+END_TEST
+
 START_TEST(after_the_end_wants_are_canceled) {
         struct cache_want want = { .n_bytes = LARGE };
         int r;
@@ -773,6 +794,7 @@ int main(void) {
                 { .test = bytes_that_no_journal_knows_are_given_back },
                 { .test = what_comes_short_leaves_no_bytes_but_those_of_pieces },
                 { .test = what_cannot_be_written_is_asked_for_once_and_says_where, .n_loops = 2 },
+                { .test = what_a_mirror_has_begun_and_the_origin_sends_anew_is_whole },
                 { .test = after_the_end_wants_are_canceled },
                 { .test = what_does_not_fit_passes_through_and_folders_of_others_stay },
                 { .test = readers_side_by_side_read_what_they_wanted_whatever_makes_room, .n_loops = 2 },

@@ -75,6 +75,8 @@ struct flight {
         /* The fetcher's thread's, from flight_submit() until keeper_take(). */
         int fd;                 /* -1: nothing has come */
         int write_error;        /* negative errno; 0 */
+        uint8_t *part;          /* the last of what has come, to be written at once; NULL: nothing has come */
+        uint32_t n_part;        /* bytes */
         XXH3_state_t *digested; /* of a chunk: the bytes so far; NULL of a piece */
 
         STAILQ_HEAD(, flight_waiter) waiters;
@@ -304,6 +306,9 @@ void keeper_land(struct flight *flight);
 
 /* Writes what has come of a flight into its place (struct fetch_piece). */
 int landing_take(struct fetch_piece *piece, uint32_t at, const uint8_t *bytes, size_t n_bytes);
+
+/* No more of it comes. */
+void landing_end(struct flight *flight);
 
 /* It could not be written, or noted: `error`, with `why`. Any thread. */
 int landing_error(const struct flight *flight, int error, struct why *why);

@@ -27,6 +27,7 @@ void keeper_take(struct fetch_job *job) {
         struct flight *flight = job->userdata;
         struct cache *cache = flight->cached->cache;
 
+        landing_end(flight);
         pthread_mutex_lock(&cache->lock);
         keeper_land(flight);
         pthread_mutex_unlock(&cache->lock);
