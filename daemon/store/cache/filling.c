@@ -282,10 +282,14 @@ int filling_run(struct unpacked *unpacked, const struct unpacked_terms *terms, s
         if (r < 0)
                 return why_errno(why, r, "%s: cannot start a thread", terms->root);
         if (unpacked->result == -EFBIG) {
-                char limit[BYTES_TEXT_MAX];
+                char text[BYTES_TEXT_MAX];
+                uint64_t limit;
 
+                pthread_mutex_lock(&unpacked->cache->lock);
+                limit = unpacked->cache->limit; /* other daemons may have a part of it */
+                pthread_mutex_unlock(&unpacked->cache->lock);
                 return why_set(why, -EFBIG, "%s; it is %s: raise it, or give cache_dir a larger disk",
-                               unpacked->why.text, format_bytes(limit, unpacked->cache->limit));
+                               unpacked->why.text, format_bytes(text, limit));
         }
         if (unpacked->result < 0)
                 return why_set(why, unpacked->result, "%s/%s", terms->root, unpacked->why.text);

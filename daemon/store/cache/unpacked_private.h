@@ -24,10 +24,10 @@ struct unpacked {
         pthread_mutex_t lock; /* a leaf; of the journal, of the files' states, and of what follows */
         pthread_cond_t changed;
         struct cache_journal journal;
-        uint64_t n_bytes; /* of plain files, complete */
-        uint64_t n_room;  /* for more */
-        size_t n_over;    /* files that are complete, or have failed */
-        size_t next;      /* of the files, for whoever is free */
+        uint64_t n_bytes;        /* of plain files, complete */
+        _Atomic uint64_t n_room; /* for more; changed under the lock, read without it */
+        size_t n_over;           /* files that are complete, or have failed */
+        size_t next;             /* of the files, for whoever is free */
         uint64_t n_changes;
         int result; /* of the first file that has failed */
         struct why why;
