@@ -47,6 +47,9 @@ SETTING(cache_dir, TEXT, .example = "/var/cache/dataloaderd/remote", .max = 3072
                  "use the same folder have a part of it each, and of cache_limit. Default: the folder remote in index_dir.")
 SETTING(cache_limit, SIZE, .initial = "0", .max = UINT64_MAX, .unit = "bytes",
         .prose = "The most bytes of that folder; 0: four fifths of what is free there or used by it.")
+SETTING(fetch_limit, SIZE, .initial = "0", .max = UINT64_MAX, .unit = "bytes a second",
+        .prose = "The most that is fetched a second from the origin of a dataset whose path is a URL, for all jobs "
+                 "together; 0: no limit. Each origin has it for itself.")
 SETTING(peers, OPTIONAL, .initial = "", .max = 65536, .unit = "nodes, or path", .check = check_peers,
         .prose = "Nodes that fetch for each other, so that what they all need leaves its origin once: HOST or HOST:PORT, with "
                  "blanks or commas between them, the same list on all; or the absolute path of a folder that all of them have, "

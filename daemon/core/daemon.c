@@ -468,6 +468,7 @@ static int daemon_start(struct daemon *daemon, struct why *why) {
         daemon->catalog_started = true;
         r = cache_new(&(struct cache_options){ .dir = daemon->settings->cache_dir,
                                                .limit = daemon->settings->cache_limit,
+                                               .fetch_limit = daemon->settings->fetch_limit,
                                                .is_private = daemon->options.private },
                       &daemon->cache);
         if (r < 0)

@@ -246,6 +246,21 @@ def _(box):
     within(20, is_removed, "what nobody has any more has made room")
 
 
+@case("fetch_limit: no more comes in a second, however fast the server is; one that is no size is refused")
+def _(box):
+    root, limit = box.path("origin"), 256 * KIB
+    make_images(root, 40, size=24 * KIB)
+    server = Nginx(box, root)
+    url, n_bytes = list_of(server, root, "images"), bytes_of(os.path.join(root, "images"))
+    home = Home(box, DATALOADERD_PRIVATE=f"fetch_limit={limit >> 10}KiB")
+    began = time.monotonic()
+    check_images(home.read(url + PICTURES), os.path.join(root, "images"))
+    most = limit * (time.monotonic() - began + 0.5)  # the slower the machine is, the more may have come
+    equal(n_bytes > 2 * limit and n_bytes <= most, True, f"{n_bytes} bytes came, where {most:.0f} may")
+    home = Home(box, DATALOADERD_PRIVATE="fetch_limit=fast")
+    home.refused(url + PICTURES, "fetch_limit", "fast", status=3)
+
+
 @case("a listing that has changed: what is the same stays, what is not is fetched, what has gone goes")
 def _(box):
     root = box.path("origin")

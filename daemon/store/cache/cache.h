@@ -36,9 +36,10 @@ struct cached;
 struct peers;
 
 struct cache_options {
-        const char *dir; /* the folder; made when the first origin is opened, with those above it */
-        uint64_t limit;  /* bytes; 0: four fifths of what is free or the cache's already */
-        bool is_private; /* the credentials and settings of the environment and the home are ours */
+        const char *dir;      /* the folder; made when the first origin is opened, with those above it */
+        uint64_t limit;       /* bytes; 0: four fifths of what is free or the cache's already */
+        uint64_t fetch_limit; /* bytes a second from each origin; 0: no limit */
+        bool is_private;      /* the credentials and settings of the environment and the home are ours */
 };
 
 /* Touches nothing yet. -ENOMEM. */

@@ -215,6 +215,7 @@ static int start_fetching(struct cached *cached, const struct cached_terms *term
 
         cached->n_connections = terms->n_connections ? terms->n_connections : DLP_ORIGIN_CONNECTIONS;
         options.n_connections = cached->n_connections;
+        options.max_bytes_per_s = cached->cache->options.fetch_limit;
         return fetcher_start(&options, &cached->fetcher, why);
 }
 
