@@ -116,6 +116,7 @@ struct format {
          * file of this format by themselves: at least `whole`, which were before. Blocks for reads of what has come
          * since. NULL: files must be whole. */
         uint64_t (*cut)(int fd, uint64_t n_bytes, uint64_t whole);
+        uint32_t n_cut_zeros; /* bytes that have to follow there */
 
         /* Either this or the next one is set; the other one is NULL.
          *

@@ -24,7 +24,11 @@
 /* ---- its format -------------------------------------------------------------------------------------------------- */
 
 static bool arriving_is_named_so(const struct format *format, const char *name) {
-        for (const struct format_naming *row = format->names; row && row->part; row++)
+        const struct format_naming *row = format->names;
+
+        if (!row && format->written)
+                row = format->written->names;
+        for (; row && row->part; row++)
                 if (!row->is_file && (row->is_end ? text_ends_with(name, row->part) : strstr(name, row->part) != NULL))
                         return true;
         return false;
@@ -131,7 +135,7 @@ static int build(struct arriving *arriving, uint32_t file, struct source **ret_s
         int r;
 
         indexing_join(&indexing);
-        r = format_build(arriving->spec.format, arriving->root_fd, &files, arriving->options, &watch, &builder, why);
+        r = format_build(arriving->spec.format, arriving->root_fd, &files, &arriving->options, &watch, &builder, why);
         if (r == 0)
                 r = index_in_memory(builder, arriving->spec.names[file], arriving->budget, ret_source, why);
         index_builder_free(builder);
@@ -179,7 +183,7 @@ static void arriving_take(struct arriving *arriving, uint32_t idx, struct source
 static int arriving_add_options(struct arriving *arriving, struct why *why) {
         unsigned char digest[EVP_MAX_MD_SIZE];
         char both[2 * sizeof(arriving->digest)];
-        int n = snprintf(both, sizeof(both), "%s%s", arriving->digest, arriving->options->digest);
+        int n = snprintf(both, sizeof(both), "%s%s", arriving->digest, arriving->options.digest);
 
         if (!EVP_Digest(both, (size_t)n, digest, NULL, EVP_sha256(), NULL))
                 return why_errno(why, -ENOMEM, "%s", arriving->spec.root);
@@ -196,7 +200,7 @@ int arriving_open(struct arriving *arriving, int root_fd, const struct format_op
         arriving->root_fd = fcntl(root_fd, F_DUPFD_CLOEXEC, 0);
         if (arriving->root_fd < 0)
                 return why_errno(why, -errno, "%s", arriving->spec.root);
-        arriving->options = options;
+        arriving->options = *options; /* whose texts stay, while its members change */
         arriving->budget = budget;
         r = arriving_add_options(arriving, why);
         if (r == 0)
@@ -229,8 +233,9 @@ bool arriving_next(struct arriving *arriving, const _Atomic uint64_t *taken, con
         return true;
 }
 
-void arriving_cut(struct arriving *arriving, int fd, uint64_t n_bytes, uint64_t *whole) {
+uint32_t arriving_cut(struct arriving *arriving, int fd, uint64_t n_bytes, uint64_t *whole) {
         *whole = arriving->spec.format->cut(fd, n_bytes, *whole);
+        return arriving->spec.format->n_cut_zeros;
 }
 
 /* Until the first file says what the fields are, nothing goes on. */

@@ -53,7 +53,7 @@ void arriving_first(const struct arriving *arriving, struct files *ret_files);
 
 /* Is some file needed that is not in `taken` (a bit each)? Files may have other numbers there: `numbers` of each. */
 bool arriving_next(struct arriving *arriving, const _Atomic uint64_t *taken, const size_t *numbers, size_t *ret_number);
-void arriving_cut(struct arriving *arriving, int fd, uint64_t n_bytes, uint64_t *whole);
+uint32_t arriving_cut(struct arriving *arriving, int fd, uint64_t n_bytes, uint64_t *whole); /* zeros to follow */
 void arriving_grown(struct arriving *arriving, uint32_t file, bool is_whole);
 void arriving_failed(struct arriving *arriving, uint32_t file, const struct why *why);
 

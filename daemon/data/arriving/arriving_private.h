@@ -22,7 +22,7 @@ struct arriving {
         struct arriving_spec spec;
         char digest[65];
         int root_fd; /* the dataset's */
-        const struct format_options *options;
+        struct format_options options;
         struct budget *budget;
         struct growth *growth;
         struct arrived_file *files;

@@ -35,11 +35,11 @@ static bool arrival_next(void *userdata, const _Atomic uint64_t *taken, size_t *
         return arriving_next(arrival->arriving, taken, arrival->files, ret_file);
 }
 
-static void arrival_cut(void *userdata, size_t file, int fd, uint64_t n_bytes, uint64_t *whole) {
+static uint32_t arrival_cut(void *userdata, size_t file, int fd, uint64_t n_bytes, uint64_t *whole) {
         struct arrival *arrival = userdata;
 
         (void)file;
-        arriving_cut(arrival->arriving, fd, n_bytes, whole);
+        return arriving_cut(arrival->arriving, fd, n_bytes, whole);
 }
 
 static void arrival_grown(void *userdata, size_t file, bool is_whole) {
@@ -83,6 +83,9 @@ static int sort_blocks(struct arrival *arrival, char **names, size_t n_files, co
         for (size_t i = 0; i < n_files; i++)
                 if (arriving_format(format, sorted[i]))
                         sorted[arrival->n++] = sorted[i];
+        for (size_t i = 0; i < n_files; i++)
+                if (arriving_format(format, names[i]) && !unpacked_was_packed(arrival->unpacked, i))
+                        arrival->n = 0; /* samples are there already */
         for (size_t i = 0; i < n_files; i++) {
                 char **found = bsearch(&names[i], sorted, arrival->n, sizeof(*sorted), by_name);
 
@@ -172,11 +175,17 @@ static bool has_option(const struct opening *opening, const char *key) {
         return format_options_value(opening->options, key, &value) < 0 || (value && value[0]);
 }
 
+static int look_for_packed(void *userdata, const struct dirent *entry) {
+        (void)userdata;
+        return unpacked_is_compressed(entry->d_name);
+}
+
 /* Do these files have to be unpacked, and is nothing asked for that all of them must be there for? */
 static bool may_arrive(const struct opening *opening, const struct dataset_spec *spec, const struct files *files,
                        int root_fd) {
         const struct format *format;
         struct why why;
+        int r;
 
         if (opening->version[0] || catalog_is_stream(opening->entry) || has_option(opening, "split") ||
             has_option(opening, FORMAT_MERGE) || strncmp(spec->format, SCANNER_PREFIX, strlen(SCANNER_PREFIX)) == 0)
@@ -184,8 +193,12 @@ static bool may_arrive(const struct opening *opening, const struct dataset_spec 
         for (size_t i = 0; i < files->n_names; i++)
                 if (!unpacked_is_compressed(files->names[i]))
                         return false;
-        return files->n_names > 0 ||
-               format_tell(spec->format, root_fd, files, spec->options, &format, &why) == -ENOTSUP;
+        if (files->n_names > 0)
+                return true;
+        if (format_look_into(root_fd, look_for_packed, NULL) != 1)
+                return false;
+        r = format_tell(spec->format, root_fd, files, spec->options, &format, &why);
+        return r == -ENOTSUP || (r == 0 && format->cut);
 }
 
 static int unpack_and_open(struct opening *opening, struct dataset_spec *spec, const struct index_watch *watch) {

@@ -96,6 +96,9 @@ static void describe_wait(const struct planner *planner, struct feed *feed, cons
                 growth_report(dataset_source(feed->dataset->dataset)->growth, &report);
                 feed->waits.n_samples = report.n_samples;
                 memcpy(feed->waits.detail, report.waiting.text, sizeof(feed->waits.detail));
+                if (growth_blocks(dataset_source(feed->dataset->dataset)->growth))
+                        shorten(feed->waits.detail, sizeof(feed->waits.detail),
+                                "waits for files that are being unpacked");
                 return;
         case DLP_WAIT_ORIGIN:
                 feed->waits = feed->noticed;

@@ -167,6 +167,10 @@ uint64_t unpacked_file_bytes(const struct unpacked *unpacked, size_t file) {
         return unpacked->files.list[file].stamp.n_bytes;
 }
 
+bool unpacked_was_packed(const struct unpacked *unpacked, size_t file) {
+        return unpacked->files.list[file].n_plain > 0;
+}
+
 int unpacked_start(struct unpacked *unpacked, struct why *why) {
         return filling_start(unpacked, why);
 }

@@ -22,8 +22,9 @@ struct unpacked;
 struct unpacked_arrival {
         /* The file that is needed next, of those that are not in `taken` (a bit each). False: none is. */
         bool (*next)(void *userdata, const _Atomic uint64_t *taken, size_t *ret_file);
-        /* A file has n_bytes so far, of which *whole were whole records before: sets how far these go now. */
-        void (*cut)(void *userdata, size_t file, int fd, uint64_t n_bytes, uint64_t *whole);
+        /* A file has n_bytes so far, of which *whole were whole records before: sets how far these go now. Returns how
+         * many zeros have to follow them. */
+        uint32_t (*cut)(void *userdata, size_t file, int fd, uint64_t n_bytes, uint64_t *whole);
         /* What lies at its plain path are whole records, and no more (`is_whole`: and none will follow). */
         void (*grown)(void *userdata, size_t file, bool is_whole);
         /* It is damaged, and ends with what has come out of it. */
@@ -57,11 +58,12 @@ int cache_unpacked_open(struct cache *cache, const struct unpacked_terms *terms,
 const char *unpacked_path(const struct unpacked *unpacked);
 
 /* The folder; how many files there are; the path of each below it, which is the caller's to free (NULL: no memory), and
- * its bytes while it is compressed. */
+ * its bytes while it is compressed, if it is. */
 const char *unpacked_folder(const struct unpacked *unpacked);
 size_t unpacked_n_files(const struct unpacked *unpacked);
 char *unpacked_file(const struct unpacked *unpacked, size_t file);
 uint64_t unpacked_file_bytes(const struct unpacked *unpacked, size_t file);
+bool unpacked_was_packed(const struct unpacked *unpacked, size_t file); /* else it is copied */
 
 /* Of an arrival: begins, with threads that go on until all is unpacked. */
 int unpacked_start(struct unpacked *unpacked, struct why *why);

@@ -333,9 +333,10 @@ static int show_whole(struct filling *file, size_t idx, struct why *why) {
         const struct unpacked_arrival *arrival = &file->unpacked->arrival;
         uint64_t n_bytes = filling_n_bytes(file), whole = file->n_whole, n_rest;
         _cleanup_(freep) uint8_t *rest = NULL;
+        uint32_t n_zeros;
         int r = 0;
 
-        arrival->cut(arrival->userdata, idx, file->into_fd, n_bytes, &whole);
+        n_zeros = arrival->cut(arrival->userdata, idx, file->into_fd, n_bytes, &whole);
         file->n_due = n_bytes * TIMES;
         if (whole == file->n_whole)
                 return 0;
@@ -345,12 +346,15 @@ static int show_whole(struct filling *file, size_t idx, struct why *why) {
         if (!rest)
                 return why_errno(why, -ENOMEM, "%s", file->file->path);
         r = n_rest > 0 ? disk_read_at(file->into_fd, rest, n_rest, whole) : 0;
-        if (r == 0 && n_rest > 0 && ftruncate(file->into_fd, (off_t)whole) < 0)
+        if (r == 0 &&
+            (ftruncate(file->into_fd, (off_t)whole) < 0 || ftruncate(file->into_fd, (off_t)(whole + n_zeros)) < 0))
                 r = -errno;
         if (r == 0)
                 arrival->grown(arrival->userdata, idx, false);
         if (r == 0 && n_rest > 0)
                 r = disk_write_at(file->into_fd, rest, n_rest, whole);
+        if (r == 0 && n_rest < n_zeros && ftruncate(file->into_fd, (off_t)n_bytes) < 0)
+                r = -errno;
         return r < 0 ? why_errno(why, r, "cache_dir: %s", file->file->path) : 0;
 }
 

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/data/formats/listing/lines_cut.h"
 #include "daemon/data/formats/listing/listing.h"
 #include "daemon/data/formats/listing/parts.h"
 #include "proto/base/cleanup.h"
@@ -192,7 +191,6 @@ const struct format format_text = {
         .example = "path = \"/data/books\" sample = \"file\"",
         .takes_files = true,
         .is_read_through = true,
-        .cut = lines_cut,
         .options = OPTIONS,
         .names = NAMES,
         .conversions = CONVERSIONS,

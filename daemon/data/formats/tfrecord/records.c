@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "daemon/base/little_endian.h"
+#include "daemon/base/machine/disk.h"
 #include "daemon/data/formats/tfrecord/crc32c.h"
 
 #define HEADER_BYTES 12u
@@ -79,4 +80,25 @@ int records_next(struct records *records, struct record *ret_record, struct why 
         };
         records->at += HEADER_BYTES + n + FOOTER_BYTES;
         return 0;
+}
+
+uint64_t records_cut(int fd, uint64_t n_bytes, uint64_t whole) {
+        uint8_t window[65536];
+        uint64_t begin = 0, end = 0; /* of what the window has */
+
+        while (n_bytes - whole >= HEADER_BYTES + FOOTER_BYTES) {
+                uint64_t length;
+
+                if (whole < begin || whole + HEADER_BYTES > end) {
+                        begin = whole;
+                        end = n_bytes - begin < sizeof(window) ? n_bytes : begin + sizeof(window);
+                        if (disk_read_at(fd, window, end - begin, begin) < 0)
+                                break;
+                }
+                length = le64(window + (whole - begin));
+                if (length > RECORDS_LENGTH_MAX || HEADER_BYTES + length + FOOTER_BYTES > n_bytes - whole)
+                        break;
+                whole += HEADER_BYTES + length + FOOTER_BYTES;
+        }
+        return whole;
 }

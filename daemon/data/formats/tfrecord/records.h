@@ -29,6 +29,9 @@ struct record {
 /* Positive outcome of records_next(): the file has ended where a record ends. */
 #define RECORDS_END 1
 
+/* Where the last record ends of a file that still grows (format.h, cut). Looks at lengths alone. */
+uint64_t records_cut(int fd, uint64_t n_bytes, uint64_t whole);
+
 /* Begins with the file of n_bytes that `ahead`, which stays the caller's, stands at the begin of. */
 void records_begin(struct records *records, struct ahead *ahead, uint64_t n_bytes);
 

@@ -392,6 +392,7 @@ const struct format format_tfrecord = {
         .example = "path = \"/data/train-*-of-01024\"",
         .takes_files = true,
         .is_read_through = true,
+        .cut = records_cut,
         .options = OPTIONS,
         .names = NAMES,
         .written = &WRITTEN,

@@ -27,6 +27,7 @@
 #include "daemon/data/formats/webdataset/member_name.h"
 #include "daemon/data/formats/webdataset/merge.h"
 #include "daemon/data/formats/webdataset/shard_list.h"
+#include "daemon/data/formats/webdataset/tar_cut.h"
 #include "daemon/data/formats/webdataset/tar_walk.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text.h"
@@ -562,6 +563,8 @@ const struct format format_webdataset = {
         .example = "path = \"/data/x-{000..127}.tar\" fields = \"image=jpg|png, label=cls\"",
         .takes_files = true,
         .is_read_through = true,
+        .cut = tar_cut,
+        .n_cut_zeros = TAR_CUT_ZEROS,
         .options = OPTIONS,
         .written = &WRITTEN,
         .is_it = webdataset_is_it,
