@@ -41,6 +41,12 @@ static void fill_stream(struct row *row, struct growth *growth) {
         row->message.n_shards = report.n_shards;
         row->message.n_bytes = report.n_bytes;
         row->message.n_late = report.n_late;
+        if (growth_blocks(growth)) {
+                why_set(&row->text, 0, "served in the order of blocks, %s%s%s",
+                        report.is_over ? "all files are read" : "while its files are unpacked",
+                        report.trouble.text[0] ? "; " : "", report.trouble.text);
+                return;
+        }
         why_set(&row->text, 0, "the stream %s%s%s",
                 report.is_over           ? "has ended"
                 : report.waiting.text[0] ? report.waiting.text
@@ -228,6 +234,7 @@ static void dataset_fill_numbers(struct row *row, struct catalog_entry *entry) {
 }
 
 static void ctl_datasets_fill(struct row *row, struct catalog_entry *entry) {
+        struct catalog_dataset *open = catalog_shown(entry);
         char sentence[DLP_TEXT_MAX];
 
         dlp__dataset__init(&row->message);
@@ -240,14 +247,14 @@ static void ctl_datasets_fill(struct row *row, struct catalog_entry *entry) {
         if (path_is_url(entry->path))
                 row->message.path = (char *)(uintptr_t)url_show(entry->path, row->path);
         row->message.format = entry->format;
-        row->message.state = (char *)(uintptr_t)catalog_state_name(entry->state);
+        row->message.state = (char *)(uintptr_t)catalog_state_name(open ? CATALOG_READY : entry->state);
         dataset_fill_numbers(row, entry);
-        if (entry->state == CATALOG_READY) {
-                fill_open(row, entry->open);
-                if (dataset_source(entry->open->dataset)->growth)
-                        fill_stream(row, dataset_source(entry->open->dataset)->growth);
+        if (open) {
+                fill_open(row, open);
+                if (dataset_source(open->dataset)->growth)
+                        fill_stream(row, dataset_source(open->dataset)->growth);
                 row->message.format = /* "packed", whatever the origin's format was; what "auto" has found */
-                        (char *)(uintptr_t)dataset_source(entry->open->dataset)->format;
+                        (char *)(uintptr_t)dataset_source(open->dataset)->format;
         }
         if (entry->state == CATALOG_INDEXING && catalog_is_stream(entry))
                 why_set(&row->text, 0, "waits for the first whole shard");
@@ -342,8 +349,8 @@ static void tell_named(struct session *session, uint64_t id, const char *name, u
                         break;
                 }
                 ctl_datasets_fill(&rows[datasets.n_datasets], entry);
-                if (name[0] && entry->state == CATALOG_READY)
-                        fill_fields(&fields, &rows[datasets.n_datasets], dataset_source(entry->open->dataset));
+                if (name[0] && catalog_shown(entry))
+                        fill_fields(&fields, &rows[datasets.n_datasets], dataset_source(catalog_shown(entry)->dataset));
                 messages[datasets.n_datasets] = &rows[datasets.n_datasets].message;
                 datasets.n_datasets++;
         }

@@ -107,19 +107,20 @@ static uint64_t ratio_micro(const struct dlp_progress *progress) {
 
 void number_values_of_dataset(struct catalog_entry *entry, struct dataset_numbers *ret_numbers) {
         const struct catalog_staged *staged = entry->staged;
+        struct catalog_dataset *open = catalog_shown(entry);
         struct dlp_progress progress;
         struct why why;
 
         memset(ret_numbers, 0xff, sizeof(*ret_numbers)); /* NUMBER_UNKNOWN */
-        ret_numbers->is_ready = entry->state == CATALOG_READY;
+        ret_numbers->is_ready = open != NULL;
         ret_numbers->has_failed = entry->state == CATALOG_FAILED;
-        if (entry->state == CATALOG_READY) {
-                const struct source *source = dataset_source(entry->open->dataset);
+        if (open) {
+                const struct source *source = dataset_source(open->dataset);
 
-                ret_numbers->n_samples = source_n_known(source);
+                ret_numbers->n_samples = source->growth ? growth_n_samples(source->growth, NULL) : source->n_samples;
                 ret_numbers->n_bytes = source->total_bytes;
-                ret_numbers->n_errors = ledger_n_samples(entry->open->ledger);
-                ret_numbers->is_unreadable = catalog_dataset_is_held(entry->open, &why);
+                ret_numbers->n_errors = ledger_n_samples(open->ledger);
+                ret_numbers->is_unreadable = catalog_dataset_is_held(open, &why);
         }
         if (entry->state == CATALOG_INDEXING && catalog_progress(entry, &progress)) {
                 ret_numbers->indexing_micro = ratio_micro(&progress);

@@ -650,7 +650,13 @@ static void open_again(struct catalog_entry *entry) {
                 entry_open(entry);
 }
 
+struct catalog_dataset *catalog_shown(const struct catalog_entry *entry) {
+        return entry->state == CATALOG_READY ? entry->open : entry->state == CATALOG_CLOSED ? entry->arriving : NULL;
+}
+
 void catalog_try_again(struct catalog_entry *entry) {
+        if (entry->state == CATALOG_CLOSED && !entry->staged && !entry->is_opening)
+                entry_open(entry); /* it was served in the order of blocks alone */
         if (entry->state == CATALOG_FAILED && clock_now_ns() - entry->failed_at_ns >= RETRY_AFTER_NS)
                 open_again(entry);
 }

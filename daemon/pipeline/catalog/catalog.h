@@ -244,6 +244,9 @@ struct catalog_entry *catalog_find(struct catalog *catalog, const char *name, st
 /* A person asks about this dataset: if it could not be opened a while ago, it is tried again, as attaching does. */
 void catalog_try_again(struct catalog_entry *entry);
 
+/* What people are shown of it: what is open, or else what is served while it is unpacked; NULL: neither. */
+struct catalog_dataset *catalog_shown(const struct catalog_entry *entry);
+
 const char *catalog_state_name(enum catalog_state state);
 
 /* Does the configuration say that it is served while it is being written? */
