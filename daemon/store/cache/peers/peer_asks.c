@@ -113,11 +113,15 @@ static bool has_come(struct flight *flight) {
 
         if (flight->job.result < 0 || !piece->has_xxh3)
                 return false;
+        if (!piece->into)
+                landing_end(flight);
         digest = piece->into ? XXH3_64bits(piece->into, piece->n_bytes) : XXH3_64bits_digest(flight->digested);
         if (digest != piece->xxh3)
                 return false;
-        if (piece->into)
+        if (piece->into) {
                 flight->job.result = landing_take(piece, 0, piece->into, piece->n_bytes);
+                landing_end(flight);
+        }
         return true;
 }
 
