@@ -21,23 +21,37 @@ struct part {
 };
 
 /* What lies closer together than a chunk is long touches the same chunks as one part. */
-static void add_part(struct part *parts, uint32_t *n, const struct extent *extent) {
+static void add_part(struct part *parts, uint32_t *n, const struct extent *extent, uint64_t base) {
         struct part *last = *n > 0 ? &parts[*n - 1] : NULL;
         uint64_t end = extent->offset + extent->length;
+        uint64_t file = base + (extent->shard ? extent->idx_shard : extent->file);
 
         if (extent->length == 0 || (extent->flags & (EXTENT_ABSENT | EXTENT_NOT_REGULAR)))
                 return;
-        if (last && last->file == extent->file && extent->offset >= last->offset &&
+        if (last && last->file == file && extent->offset >= last->offset &&
             extent->offset - last->offset < last->n_bytes + DLP_CHUNK_BYTES) {
                 if (end - last->offset > last->n_bytes)
                         last->n_bytes = end - last->offset;
                 return;
         }
         if (*n < PARTS_MAX)
-                parts[(*n)++] = (struct part){ extent->file, extent->offset, extent->length };
+                parts[(*n)++] = (struct part){ file, extent->offset, extent->length };
+}
+
+/* Each part of a joined dataset numbers its own files. */
+static uint64_t files_before(const struct source *source, uint64_t sample) {
+        uint64_t n = 0;
+
+        for (uint32_t k = source->n_parts > 0 ? source_part_of(source, sample) : 0; k > 0; k--) {
+                const struct source *part = source->parts[k - 1].source;
+
+                n += part->n_shards > 0 ? part->n_shards : part->n_samples;
+        }
+        return n;
 }
 
 static uint32_t find_parts(const struct source *source, uint64_t sample, struct part parts[PARTS_MAX]) {
+        uint64_t base = files_before(source, sample);
         uint32_t n = 0;
 
         for (uint32_t i = 0; i < source->schema.n_fields; i++) {
@@ -48,13 +62,13 @@ static uint32_t find_parts(const struct source *source, uint64_t sample, struct 
                         continue;
                 source_locate(source, sample, i, &extent);
                 if (!source->schema.fields[i].is_gathered) {
-                        add_part(parts, &n, &extent);
+                        add_part(parts, &n, &extent, base);
                         continue;
                 }
                 for (uint32_t k = 0; k < PIECES_MAX && source_next_piece(source, sample, i, &piece); k++) {
                         extent.offset = piece.offset;
                         extent.length = piece.n_bytes;
-                        add_part(parts, &n, &extent);
+                        add_part(parts, &n, &extent, base);
                 }
         }
         return n;

@@ -9,6 +9,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 import faulty_server
 from harness import DLCTL, Table, case, contains, equal, few, main, within, write
+from tars import archive
 
 KIB, MIB = 1 << 10, 1 << 20
 
@@ -70,6 +71,17 @@ def _(box):
                     near(n_came, row["origin_bytes"], 0.03, "bytes")
             daemon.stop()
     table.done()
+
+
+@case("samples of shards count by the chunks of their shard: lines and archives")
+def _(box):
+    for k in range(3):
+        write(box.path("lines", f"{k}.jsonl"), b"".join(b'{"text": "line %d"}\n' % i for i in range(500)))
+        archive(box.path("tars", f"{k}.tar"), [(f"{i:04d}.txt", b"text %d" % i) for i in range(300)])
+    daemon = box.daemon({name: {"path": box.path(name), "format": "auto"} for name in ("lines", "tars")})
+    for name, n_samples in (("lines", 1500), ("tars", 900)):
+        plan = planned(daemon, name)
+        equal((plan["n_samples"], plan["n_chunks"]), (n_samples, 3), f"samples and chunks of {name}")
 
 
 @case("without a daemon: sizes of files, shards and blocks, several jobs, and the times of a rate, a latency and a link")
