@@ -102,13 +102,14 @@ int attach_read_terms(const Dlp__Attach *wish, struct job_terms *terms, struct w
         return 0;
 }
 
-/* A sampler, and the filling of packs, ask what is known of all samples. */
+/* A sampler, the filling of packs, and a share of all samples ask what is known of all of them. */
 bool attach_is_in_blocks(const Dlp__Attach *wish) {
         struct dlp_order_choice order;
         struct why why;
 
-        return wish->shuffle && !wish->sampler[0] && !strstr(wish->pipeline, "pack(") &&
-               dlp_order_choice_read(wish->order, &order, &why) == 0 && order.kind == DLP_ORDER_BLOCKS;
+        return wish->shuffle && !wish->sampler[0] && !(wish->max_errors > 0 && wish->max_errors < 1) &&
+               !strstr(wish->pipeline, "pack(") && dlp_order_choice_read(wish->order, &order, &why) == 0 &&
+               order.kind == DLP_ORDER_BLOCKS;
 }
 
 int attach_settle_order(struct job_terms *terms, const struct source *source, struct why *why) {
