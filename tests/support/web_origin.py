@@ -9,7 +9,7 @@ import urllib.parse
 
 from harness import Skip, check_sequence, die_with_parent, end, equal, samples_of, sha256_of, within, write
 
-NGINX = """daemon off; worker_processes 1; pid {folder}/pid; error_log {folder}/errors warn;
+NGINX = """daemon off; master_process off; pid {folder}/pid; error_log {folder}/errors warn;
 events {{ worker_connections 512; }}
 http {{
     log_format seen '$request_method $status $body_bytes_sent $request_uri';
