@@ -31,6 +31,7 @@ int cache_new(const struct cache_options *options, struct cache **ret_cache) {
                 return -ENOMEM;
         }
         cache->options = *options;
+        cache->flying_max = DLP_FLYING_BYTES;
         cache->lock_fd = -1;
         pthread_mutex_init(&cache->opening, NULL);
         pthread_mutex_init(&cache->lock, NULL);

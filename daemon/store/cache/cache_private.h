@@ -65,6 +65,7 @@ struct flight {
         bool is_asked;        /* by another node: it comes from the origin */
         uint32_t peer;        /* the node that is, or is to be, asked for it; 0: the origin */
         uint32_t n_asked;     /* nodes that were, in vain */
+        uint32_t n_full;      /* times that the disk had no room for it */
         struct peer_ask *ask; /* while one is */
         enum flight_phase phase;
         uint64_t id;             /* of a piece: how wants know it again */
@@ -164,6 +165,7 @@ struct cache {
         _Atomic uint32_t n_queued;                    /* flights in all queues; read without the lock, too */
         uint64_t n_ahead_bytes;                       /* that are marked, of all chunks */
         uint64_t n_flying_bytes, n_flying_peer_bytes; /* of all, and of those that other nodes are asked for */
+        uint64_t flying_max; /* of either; lower since the disk was full of what was on its way */
         uint32_t n_flying, n_flying_peer;
         uint32_t n_peer_buffers;
         struct peers *peers;          /* NULL: there are none */
@@ -261,6 +263,12 @@ void flight_leave_peer(struct flight *flight);
 /* Another node waits for it, so the origin is asked. False: this node has asked another one, and waits itself. */
 bool flight_turn_to_origin(struct flight *flight);
 
+/* It is not on its way any more. */
+void flight_leave_air(struct flight *flight);
+
+/* The same, and it is queued again, with those who wait for it; its bytes go. */
+void flight_put_back(struct flight *flight);
+
 /* It leaves the queue. */
 void flight_unqueue(struct flight *flight);
 
@@ -312,6 +320,10 @@ void landing_end(struct flight *flight);
 
 /* It could not be written, or noted: `error`, with `why`. Any thread. */
 int landing_error(const struct flight *flight, int error, struct why *why);
+bool landing_is_full(int error);
+
+/* Has the disk room now, if `error` says that it had none? Any thread. */
+bool landing_makes_room(struct flight *flight, int error);
 
 /* ---- room.c; cache->lock is held ---- */
 

@@ -5,6 +5,7 @@
 
 #include "daemon/store/cache/cache_private.h"
 #include "daemon/store/cache/peers/peer_asks.h"
+#include "proto/base/cleanup.h"
 
 #define FLYING_MAX 512u
 
@@ -179,30 +180,36 @@ void flights_forget_pieces(struct cached *cached, uint64_t chunk) {
         }
 }
 
-/* The first one of the chunk that has some of its bytes from `offset` to `end`. */
+/* The first one of the chunk that has, or writes, some of its bytes from `offset` to `end`. */
 static const struct flight *first_between(struct cached *cached, uint64_t chunk, uint64_t offset, uint64_t end) {
         const struct flight *flight, *first = NULL;
 
         LIST_FOREACH(flight, &cached->cache->buckets[bucket_of(cached, chunk)], in_bucket)
-                if (flight->cached == cached && flight->chunk == chunk && flight->piece.offset < end &&
-                    offset < flight->piece.offset + flight->piece.n_bytes &&
+                if (flight->cached == cached && flight->chunk == chunk && flight->phase != FLIGHT_QUEUED &&
+                    flight->piece.offset < end && offset < flight->piece.offset + flight->piece.n_bytes &&
                     (!first || flight->piece.offset < first->piece.offset))
                         first = flight;
         return first;
 }
 
-void flight_remove(struct flight *flight) {
-        struct cached *cached = flight->cached;
-        uint64_t chunk = flight->chunk, at = flight->piece.offset, end = at + flight->piece.n_bytes;
+/* Of a chunk that is not here: but for those that flights have. */
+static void drop_bytes(struct cached *cached, uint64_t chunk, uint64_t at, uint64_t end) {
         const struct flight *other;
 
-        flight_end(flight);
         for (; cached->states[chunk] == CHUNK_ABSENT && at < end;
              at = other ? other->piece.offset + other->piece.n_bytes : end) {
                 other = first_between(cached, chunk, at, end);
                 if (!other || other->piece.offset > at)
                         room_drop_piece(cached, chunk, at, (uint32_t)((other ? other->piece.offset : end) - at));
         }
+}
+
+void flight_remove(struct flight *flight) {
+        struct cached *cached = flight->cached;
+        uint64_t chunk = flight->chunk, at = flight->piece.offset, end = at + flight->piece.n_bytes;
+
+        flight_end(flight);
+        drop_bytes(cached, chunk, at, end);
 }
 
 void flights_drop(struct cached *cached, enum flight_phase phase) {
@@ -253,7 +260,7 @@ static bool may_fly(const struct flight *flight) {
         if (flight->peer && cache->n_peer_buffers >= PEER_BUFFERS_MAX && flight_has_pieces(flight))
                 return false;
         return n == 0 || (n < (flight->peer ? PEER_FLYING_MAX : FLYING_MAX) &&
-                          n_bytes + flight->piece.n_bytes <= DLP_FLYING_BYTES);
+                          n_bytes + flight->piece.n_bytes <= cache->flying_max);
 }
 
 /* Whoever was to need the chunk has had his piece of it, or has left, and it could not stay. */
@@ -298,6 +305,27 @@ void flight_leave_place(struct flight *flight, int result) {
         cached->n_bytes -= n_bytes;
         cache->n_bytes -= n_bytes;
         cache->n_passing_bytes -= flight->is_passing ? n_bytes : 0;
+}
+
+void flight_leave_air(struct flight *flight) {
+        struct cached *cached = flight->cached;
+        struct cache *cache = cached->cache;
+
+        flight_leave_peer(flight);
+        cache->n_flying--;
+        cache->n_flying_bytes -= flight->piece.n_bytes;
+        cached->pins[flight->chunk]--;
+        closep(&flight->fd);
+        flight->fd = -1;
+}
+
+void flight_put_back(struct flight *flight) {
+        flight_leave_air(flight);
+        flight->phase = FLIGHT_QUEUED;
+        flight->write_error = 0;
+        TAILQ_INSERT_TAIL(queue_of(flight), flight, entry);
+        flight->cached->cache->n_queued++;
+        drop_bytes(flight->cached, flight->chunk, flight->piece.offset, flight->piece.offset + flight->piece.n_bytes);
 }
 
 void flight_leave_peer(struct flight *flight) {

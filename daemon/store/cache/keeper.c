@@ -13,6 +13,9 @@
 
 #define LOOK_NS 500000000ull /* so often, what other daemons in the same cache_dir say */
 
+#define FULL_TRIES   16u /* of one flight, on a full disk */
+#define FULL_WAIT_NS 250000000ull
+
 #define COMPARED_BYTES (256u << 10) /* read at once: what stays in the processor's cache */
 
 void keeper_land(struct flight *flight) {
@@ -71,16 +74,10 @@ static int note(struct flight *flight, enum journal_kind kind) {
 /* It is here, or could not be had. */
 static void settle(struct flight *flight, int result, const struct why *why, struct cache_wants *done) {
         struct cached *cached = flight->cached;
-        struct cache *cache = cached->cache;
         uint64_t chunk = flight->chunk;
         bool is_chunk = flight->is_chunk;
 
-        flight_leave_peer(flight);
-        cache->n_flying--;
-        cache->n_flying_bytes -= flight->piece.n_bytes;
-        cached->pins[chunk]--;
-        closep(&flight->fd);
-        flight->fd = -1;
+        flight_leave_air(flight);
         flight_answer(flight, result, why, done);
         if (result == 0 && !is_chunk && !chunk_is_there(cached->states[chunk]) &&
             (flight->n_users > 0 || flight->is_ahead)) {
@@ -128,6 +125,21 @@ static void keeper_make_room(struct flight *flight, struct cache_wants *done) {
         pthread_mutex_unlock(&cache->lock);
 }
 
+/* The disk is full of what is pinned: read at this moment, or on its way as this one is. So from now on less is on its
+ * way at once; who waits for this one has it sent again, and what nobody waits for is fetched when it is wanted. */
+static bool keep_for_later(struct flight *flight) {
+        struct cache *cache = flight->cached->cache;
+
+        if (cache->flying_max > cache->n_flying_bytes / 2)
+                cache->flying_max = cache->n_flying_bytes / 2;
+        if (STAILQ_EMPTY(&flight->waiters) || !flight->cached->fetcher || ++flight->n_full > FULL_TRIES)
+                return false;
+        flight_put_back(flight);
+        if (cache->n_flying == 0) /* those who read have to come to their end */
+                thread_wait_until(&cache->changed, &cache->lock, clock_now_ns() + FULL_WAIT_NS);
+        return true;
+}
+
 /* It has been written, or cannot be had. A chunk counts as there once it is noted. */
 static void keep_landed(struct flight *flight, struct cache_wants *done) {
         struct cached *cached = flight->cached;
@@ -140,13 +152,17 @@ static void keep_landed(struct flight *flight, struct cache_wants *done) {
                 result = landing_error(flight, flight->write_error, &why);
         if (result == 0 && flight->is_chunk) {
                 result = note(flight, JOURNAL_THERE);
+                if (landing_makes_room(flight, result))
+                        result = note(flight, JOURNAL_THERE);
                 if (result < 0)
                         landing_error(flight, result, &why);
         }
         pthread_mutex_lock(&cache->lock);
         flight_leave_place(flight, result);
-        settle(flight, result, &why, done);
-        room_pass(cached, chunk);
+        if (!landing_is_full(result) || !keep_for_later(flight)) {
+                settle(flight, result, &why, done);
+                room_pass(cached, chunk);
+        }
         pthread_mutex_unlock(&cache->lock);
 }
 

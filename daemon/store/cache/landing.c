@@ -14,25 +14,27 @@
 
 #define PART_BYTES (64u << 10)
 
-static bool is_full_disk(int error) {
+bool landing_is_full(int error) {
         return error == -ENOSPC || error == -EDQUOT;
 }
 
 int landing_error(const struct flight *flight, int error, struct why *why) {
         const struct cached *cached = flight->cached;
 
-        if (is_full_disk(error))
+        if (landing_is_full(error))
                 return why_set(why, error, "%s: no space left on its disk; make room there, or lower cache_limit",
                                cached->cache->dir);
         return why_errno(why, error, "%s/%s", cached->folder, flight->piece.file->path);
 }
 
 /* Others write to the disk as well: what is full before the limit is reached has a lower limit. */
-static bool has_shrunk(struct flight *flight, int error) {
+bool landing_makes_room(struct flight *flight, int error) {
         struct cached *cached = flight->cached;
         struct why why;
         bool has_room;
 
+        if (!landing_is_full(error))
+                return false;
         pthread_mutex_lock(&cached->cache->lock);
         has_room = room_shrink(cached);
         pthread_mutex_unlock(&cached->cache->lock);
@@ -55,7 +57,7 @@ static int landing_put(struct flight *flight, uint32_t end) {
                 r = -errno;
         if (r == 0)
                 r = disk_write_at(flight->fd, flight->part, flight->n_part, offset);
-        if (is_full_disk(r) && has_shrunk(flight, r))
+        if (landing_makes_room(flight, r))
                 r = disk_write_at(flight->fd, flight->part, flight->n_part, offset);
         if (r == 0 && flight->is_chunk)
                 XXH3_64bits_update(flight->digested, flight->part, flight->n_part);
