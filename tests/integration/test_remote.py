@@ -190,7 +190,7 @@ def _(box):
     root = box.path("origin")
     make_images(root, few(120, 60), size=64 * KIB)
     server = Nginx(box, root)
-    disk = SmallDisk(box, bytes_of(os.path.join(root, "images")) // 2)
+    disk = SmallDisk(box, bytes_of(os.path.join(root, "images")) // 10)  # all are on their way at once
     daemon = box.daemon({"d": at(list_of(server, root, "images"), "images")}, cache_dir=os.path.join(disk.path, "cache"), cache_limit="1GiB")
     check_images(daemon.read("d", batch=4, epochs=3, seed=1), os.path.join(root, "images"), batch=4, epochs=3, seed=1)
     equal(daemon.objects("errors"), [], "damage")
