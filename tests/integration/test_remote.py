@@ -121,6 +121,19 @@ def _(box):
     equal(daemon.read("there", **terms), daemon.read("here", **terms), "lines")
 
 
+@case("what a sampler draws is asked for half a minute ahead, as any order is")
+def _(box):
+    root = box.path("origin")
+    make_images(root, few(400, 400))
+    server = Nginx(box, root)
+    daemon = box.daemon({"d": at(list_of(server, root, "images"), "images")})
+    reader = daemon.reader("d", batch=4, slots=2, delay_ms=500, pipeline="raw", sampler="random(replacement=true)", seed=3)
+    reader.wait_lines(4)
+    within(30, lambda: sum(row[0] == "GET" and row[3].startswith("/images/") for row in server.seen()) - len(reader.lines) > 100,
+           "requests for far more than what has come and what two slots hold")
+    reader.process.kill()
+
+
 # ---- a daemon that is killed ----------------------------------------------------------------------------------------
 
 @case("killed in the middle of a cold epoch, the daemon goes on with what it has, and each sample comes once")

@@ -32,8 +32,9 @@ static bool is_behind(const struct feed *feed) {
         return feed->ahead.epoch < feed->epoch || (feed->ahead.epoch == feed->epoch && feed->ahead.step < feed->step);
 }
 
+/* How long the next epoch is of an order that a sampler makes is known when it is made. */
 static bool may_enter(const struct feed *feed, uint64_t epoch) {
-        return epoch < feed->end_epoch && feed->length != DLP_UNKNOWN;
+        return epoch < feed->end_epoch && feed->length != DLP_UNKNOWN && !feed->job->terms.is_made;
 }
 
 /* Returns false if nothing is known of it yet. */
@@ -172,12 +173,17 @@ static bool is_remote(const struct catalog_dataset *dataset) {
         return is;
 }
 
+/* A position of its order is a sample, and not several. */
+static bool has_positions(const struct feed *feed) {
+        return !feed->job->terms.has_units && !feed->job->terms.deals_batches;
+}
+
 bool lookahead_go_on(struct planner *planner) {
         struct feed *feed;
         bool has_more = false;
 
         TAILQ_FOREACH(feed, &planner->feeds, entry)
-                if (!feed->is_ended && !feed->job->terms.is_made && is_remote(feed->dataset))
+                if (!feed->is_ended && has_positions(feed) && is_remote(feed->dataset))
                         has_more |= look_on(planner, feed);
         return has_more;
 }
