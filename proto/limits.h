@@ -43,4 +43,6 @@
 #define DLP_PAYLOAD_MAX   (1ull << 42) /* bytes, one ring: 4 TiB, so that no offset sum overflows */
 #define DLP_SAMPLES_MAX   (1ull << 40) /* samples in a dataset: (sample * DLP_WORLD_MAX) stays below 2^63 */
 #define DLP_STREAM_MAX    (1ull << 28) /* samples of a stream, whose rows are in memory: 10 GiB if each has two fields */
-#define DLP_EPOCH_MAX     0xffffffffull /* the draw counter has 32 bits for the epoch */
+#define DLP_NUMBERS_MAX                                                                                                \
+        (1ull << 35)                /* numbers of a stream in blocks: a bitmap takes 4 GiB of addresses, few of pages */
+#define DLP_EPOCH_MAX 0xffffffffull /* the draw counter has 32 bits for the epoch */

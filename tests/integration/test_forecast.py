@@ -67,8 +67,10 @@ def _(box):
                     server.reset()
                     daemon.read("d", batch=32, seed=3, first_epoch=epoch, epochs=1, job=f"{name}{epoch}", pipeline="raw")
                     n_asked, n_came = asked(server)
-                    near(n_asked, row["n_requests"], 0.03, "requests")
-                    near(n_came, row["origin_bytes"], 0.03, "bytes")
+                    # It is computed that an eighth of the limit is for what comes next; the cache may need less of it.
+                    spared = 0 if name == "all" else 1 / 24
+                    assert -1 - (0.03 * n + spared * n) <= n_asked - row["n_requests"] <= 0.03 * n, (n_asked, row["n_requests"])
+                    assert -(0.04 + spared) * n_bytes <= n_came - row["origin_bytes"] <= 0.03 * n_bytes, (n_came, row["origin_bytes"])
             daemon.stop()
     table.done()
 
@@ -80,6 +82,7 @@ def _(box):
         archive(box.path("tars", f"{k}.tar"), [(f"{i:04d}.txt", b"text %d" % i) for i in range(300)])
     daemon = box.daemon({name: {"path": box.path(name), "format": "auto"} for name in ("lines", "tars")})
     for name, n_samples in (("lines", 1500), ("tars", 900)):
+        within(20, lambda: all(row["state"] == "ready" for row in daemon.objects("datasets")), "indexed")
         plan = planned(daemon, name)
         equal((plan["n_samples"], plan["n_chunks"]), (n_samples, 3), f"samples and chunks of {name}")
 

@@ -103,7 +103,6 @@ static int attach_prepare(struct attach *attach, const Dlp__Attach *wish, struct
         snprintf(terms.pipeline, sizeof(terms.pipeline), "%s", program_text(programs_first(attach->options.programs)));
         snprintf(terms.digest, sizeof(terms.digest), "%s", source->digest);
         terms.n_samples = source->n_samples;
-        terms.n_possible = source_n_possible(source);
         r = attach_settle_order(&terms, source, why);
         if (r == 0)
                 r = attach_settle_sampling(attach, wish, source, &terms, why);

@@ -15,10 +15,11 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/text.h"
+#include "proto/limits.h"
 #include "proto/order/epoch_plan.h"
 
-#define NUMBER_BITS                                                                                                    \
-        35u /* of a sample: a bitmap of damaged ones takes 4 GiB of addresses, and as many pages as it needs */
+#define NUMBER_BITS 35u /* of a sample */
+_Static_assert(UINT64_C(1) << NUMBER_BITS == DLP_NUMBERS_MAX, "");
 #define TICK_NS 50000000ull
 
 /* ---- its format -------------------------------------------------------------------------------------------------- */

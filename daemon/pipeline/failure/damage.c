@@ -31,10 +31,10 @@ uint64_t max_errors_allowed(double max_errors, uint64_t n_samples) {
         return (uint64_t)ceil(max_errors * (double)n_samples * (1 - A_LITTLE));
 }
 
-int damage_init(struct damage *damage, double max_errors, uint64_t n_samples, uint64_t n_possible) {
+int damage_init(struct damage *damage, double max_errors, uint64_t n_samples) {
         *damage = (struct damage){ .n_allowed = max_errors_allowed(max_errors, n_samples) };
         pthread_mutex_init(&damage->lock, NULL);
-        return bitmap_init(&damage->met, n_possible);
+        return bitmap_init(&damage->met, n_samples == DLP_UNKNOWN ? DLP_NUMBERS_MAX : n_samples);
 }
 
 void damage_fini(struct damage *damage) {

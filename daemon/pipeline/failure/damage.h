@@ -27,8 +27,8 @@ int max_errors_check(double max_errors, struct why *why);
  * checked. */
 uint64_t max_errors_allowed(double max_errors, uint64_t n_samples);
 
-/* All samples have numbers below n_possible. Returns 0 or -ENOMEM. */
-int damage_init(struct damage *damage, double max_errors, uint64_t n_samples, uint64_t n_possible);
+/* Returns 0 or -ENOMEM. */
+int damage_init(struct damage *damage, double max_errors, uint64_t n_samples);
 void damage_fini(struct damage *damage);
 
 /* A rank has met this damaged sample. Returns false if that is one too many. Any thread. */

@@ -187,7 +187,7 @@ static struct job *job_new(struct household *household, const char *name, const 
         job->terms = *terms;
         job->sampling = sampling_ref(sampling);
         attendance_recall(job->uid, name, &job->attendance);
-        if (damage_init(&job->damage, terms->max_errors, terms->n_samples, terms->n_possible) < 0) {
+        if (damage_init(&job->damage, terms->max_errors, terms->n_samples) < 0) {
                 damage_fini(&job->damage);
                 sampling_unref(job->sampling);
                 free(job);

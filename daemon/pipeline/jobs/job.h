@@ -48,10 +48,9 @@ struct job_terms {
         uint32_t shuffle_buffer; /* samples; 0: the order has none */
         uint32_t window;         /* blocks; likewise */
         uint64_t seed;
-        uint64_t draws;      /* stream of draws of the augmentation (proto/order/philox.h); 0: the seed's own */
-        uint64_t n_samples;  /* of the dataset */
-        uint64_t n_possible; /* source_n_possible() of it */
-        double max_errors;   /* as asked for, checked */
+        uint64_t draws;     /* stream of draws of the augmentation (proto/order/philox.h); 0: the seed's own */
+        uint64_t n_samples; /* of the dataset */
+        double max_errors;  /* as asked for, checked */
         bool shuffle;
         enum dlp_order_kind order;     /* of the shuffling */
         char sampler[DLP_SAMPLER_MAX]; /* canonical spelling; "": none */
