@@ -45,6 +45,12 @@ def numbers(lines, epoch=None):
     return [line["fields"]["n"]["value"] for line in lines if epoch is None or line["epoch"] == epoch]
 
 
+def check_arrived(home):
+    """It was not only served when all was there, as any dataset is."""
+    contains(home.log(), "served while its files are unpacked")
+    equal("it is served once all files are unpacked" in home.log(), False, "had to wait for all files")
+
+
 def read_ranks(home, path, world, **options):
     readers = [home.reader(path, world=world, rank=rank, job="ranks", **options) for rank in range(world)]
     return [reader.good() for reader in readers]
@@ -63,7 +69,7 @@ def _(box):
                                                                 order=order, blocks=SIZES), f"{when}, {order}, rank {rank}, epoch {epoch}")
             if when == "cold":
                 home.stop()
-        contains(home.log(), "served while its files are unpacked")
+        check_arrived(home)
     home = Home(box)
     first = [home.reader(box.path("d"), world=2, rank=rank, job="a", seed=3, limit=60, **terms()) for rank in range(2)]
     parts = [numbers(reader.good()) for reader in first]
@@ -103,6 +109,7 @@ def _(box):
         reader = home.reader(server.url("") + "x-{0..1}.jsonl.gz", seed=5, **terms())
         reader.wait_lines(64)
         server.clear()
+        check_arrived(home)
         equal(numbers(reader.good()), whole_order(80000, 5, order="blocks", blocks=[40000, 40000]), "the whole epoch")
 
 
@@ -126,7 +133,7 @@ def _(box):
             lines = home.read(box.path(kind), seed=6, **terms(pipeline="n=cls" if kind == "tar" else "n"))
             equal([int(line["fields"]["n"]["value"]) for line in lines], whole_order(sum(sizes), 6, order="blocks", blocks=sizes),
                   f"{kind}, {when}")
-        contains(home.log(), "served while its files are unpacked")
+        check_arrived(home)
         home.stop()
 
 
