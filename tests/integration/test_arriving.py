@@ -130,9 +130,10 @@ def _(box):
         home = Home(box)
         equal(os.path.getsize(box.path("plain", f"x-0.{kind}")) > MIB, True, "more than is looked at first")
         for when in ("cold", "there"):
-            lines = home.read(box.path(kind), seed=6, **terms(pipeline="n=cls" if kind == "tar" else "n"))
+            lines = home.read(box.path(kind), seed=6, **terms(pipeline="n=cls; bin" if kind == "tar" else "n"))
             equal([int(line["fields"]["n"]["value"]) for line in lines], whole_order(sum(sizes), 6, order="blocks", blocks=sizes),
                   f"{kind}, {when}")
+            equal([line["index"] for line in lines if kind == "tar" and not line["fields"]["bin"].get("sha256")], [], "without their bytes")
         check_arrived(home)
         home.stop()
 
