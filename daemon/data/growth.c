@@ -173,7 +173,7 @@ bool growth_wanted_block(struct growth *growth, const _Atomic uint64_t *taken, c
         uint64_t first = UINT64_MAX;
 
         pthread_mutex_lock(&growth->lock);
-        for (int is_ahead = 0; is_ahead < 2 && first == UINT64_MAX; is_ahead++)
+        for (int is_ahead = 0; is_ahead < 2 && first == UINT64_MAX && !growth->failure.text[0]; is_ahead++)
                 for (uint32_t b = 0; b < growth->blocks.n; b++) {
                         bool is_taken = atomic_load(&taken[numbers[b] / 64]) >> numbers[b] % 64 & 1;
 

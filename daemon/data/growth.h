@@ -38,8 +38,8 @@ struct growth_report {
 
 int growth_new(struct growth **ret_growth); /* -ENOMEM */
 
-/* Of n blocks, 1 at least, of up to (1 << shift) - 1 samples each. `wanted` is called when an order begins to wait; any
- * thread; must not block, and not call this module. NULL after growth_leave_blocks(). -ENOMEM. */
+/* Of n blocks, 1 at least, of up to (1 << shift) - 1 samples each. `wanted` is called when an order begins to wait, by
+ * any thread, until growth_leave_blocks(); it must not block, and not call this module. -ENOMEM. */
 int growth_new_blocks(uint32_t n, uint32_t shift, void (*wanted)(void *userdata), void *userdata,
                       struct growth **ret_growth);
 struct growth *growth_ref(struct growth *growth);
@@ -68,9 +68,8 @@ void growth_set_block(struct growth *growth, uint32_t block, uint64_t n_samples,
 void growth_want_block(struct growth *growth, uint32_t block, uint64_t n_samples, bool is_ahead);
 
 /* A block that is wanted and has less, and whose number (`numbers` of each) is not in `taken` (a bit each); the one
- * that was asked for first, and what is needed next before what is needed later. Returns false if there is none. Any
- * thread.
- */
+ * that was asked for first, and what is needed next before what is needed later. Returns false if there is none, and
+ * after a failure: the block that has failed would be wanted for ever. Any thread. */
 bool growth_wanted_block(struct growth *growth, const _Atomic uint64_t *taken, const size_t *numbers,
                          uint32_t *ret_block);
 

@@ -276,6 +276,33 @@ START_TEST(the_control_page_tells_a_length_also_of_nothing_and_wakes_who_waits) 
 }
 END_TEST
 
+/* What is wanted comes in the sequence in which it was asked for, and nothing after a failure: it would be taken up
+ * again and again. */
+START_TEST(blocks_that_are_wanted_are_found_until_one_has_failed) {
+        static const size_t NUMBERS[] = { 2, 1, 0 };
+        const struct why why = { "damaged" };
+        _Atomic uint64_t taken = 0;
+        struct growth *growth;
+        uint32_t block = 9;
+
+        ck_assert_int_eq(growth_new_blocks(3, 10, NULL, NULL, &growth), 0);
+        ck_assert(!growth_wanted_block(growth, &taken, NUMBERS, &block));
+        growth_want_block(growth, 1, 5, true);
+        growth_want_block(growth, 2, 5, false);
+        ck_assert(growth_wanted_block(growth, &taken, NUMBERS, &block));
+        ck_assert_uint_eq(block, 2); /* needed before what is only needed later */
+        taken = 1;
+        ck_assert(growth_wanted_block(growth, &taken, NUMBERS, &block));
+        ck_assert_uint_eq(block, 1);
+        growth_set_block(growth, 1, 5, false);
+        ck_assert(!growth_wanted_block(growth, &taken, NUMBERS, &block));
+        taken = 0;
+        growth_fail(growth, &why);
+        ck_assert(!growth_wanted_block(growth, &taken, NUMBERS, &block));
+        growth_unref(growth);
+}
+END_TEST
+
 int main(void) {
         Suite *suite = suite_create("growth");
         TCase *tests = tcase_create("all");
@@ -288,6 +315,7 @@ int main(void) {
         tcase_add_loop_test(tests, an_order_made_as_samples_arrive_is_the_order_of_all_of_them, 0,
                             sizeof(SIZES) / sizeof(SIZES[0]));
         tcase_add_test(tests, a_batch_that_needs_no_more_than_there_is_does_not_depend_on_the_end);
+        tcase_add_test(tests, blocks_that_are_wanted_are_found_until_one_has_failed);
         tcase_add_test(tests, the_control_page_tells_a_length_also_of_nothing_and_wakes_who_waits);
         suite_add_tcase(suite, tests);
         runner = srunner_create(suite);

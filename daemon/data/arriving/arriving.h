@@ -18,8 +18,8 @@
 
 struct arriving;
 
-/* How the files of this name (and format, unless that is "auto") can be cut; NULL: they cannot be served before they
- * are whole. */
+/* The format that can cut files of this name, and is `format` unless that is "auto". NULL: such files cannot be served
+ * before they are whole. */
 const struct format *arriving_format(const char *format, const char *name);
 
 struct arriving_spec {

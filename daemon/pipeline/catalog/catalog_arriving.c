@@ -12,6 +12,7 @@
 #include "daemon/base/machine/cpus.h"
 #include "daemon/data/arriving/arriving.h"
 #include "daemon/data/format_tell.h"
+#include "daemon/data/growth.h"
 #include "daemon/data/scanner.h"
 #include "daemon/pipeline/catalog/catalog_private.h"
 #include "proto/base/cleanup.h"
@@ -287,6 +288,12 @@ static bool may_be_opened_so(const struct catalog_entry *entry) {
                (entry->state == CATALOG_CLOSED || (entry->open && entry->open->unpacked));
 }
 
+/* And nobody is served from it any more. */
+static bool has_failed(struct catalog_dataset *open) {
+        return atomic_load_explicit(&open->refs, memory_order_acquire) == 1 &&
+               growth_has_failed(dataset_source(open->dataset)->growth, NULL);
+}
+
 int catalog_get_blocks(struct catalog *catalog, const char *name, struct catalog_dataset **ret_dataset,
                        struct why *why) {
         struct catalog_entry *entry = entry_find(catalog, name);
@@ -294,6 +301,8 @@ int catalog_get_blocks(struct catalog *catalog, const char *name, struct catalog
         if (!entry)
                 return -ENOTSUP;
         entry->used_ns = clock_now_ns();
+        if (entry->arriving && has_failed(entry->arriving)) /* perhaps the origin did not answer: from the beginning */
+                catalog_dataset_unref(TAKE_PTR(entry->arriving));
         if (entry->arriving) {
                 *ret_dataset = catalog_dataset_ref(entry->arriving);
                 return 0;
