@@ -6,9 +6,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "client/dlctl/waiting.h"
 #include "client/lib/client_clock.h"
 #include "client/lib/daemon/daemon_find.h"
 #include "client/lib/daemon/daemon_sources.h"
+#include "client/lib/progress/progress_message.h"
 #include "proto/version.h"
 
 #define ANSWER_TIMEOUT_MS 5000 /* the daemon answers such questions from memory */
@@ -135,6 +137,19 @@ const char *control_socket(const struct control *control) {
 
 /* ---- a dataset ------------------------------------------------------------------------------------------------- */
 
+static void control_show(const Dlp__DatasetsReply *reply) {
+        const Dlp__Progress *message = reply->n_datasets == 1 ? reply->datasets[0]->progress : NULL;
+        struct dlp_progress progress;
+        char text[DLP_TEXT_MAX];
+
+        if (!message)
+                return;
+        dli_progress_take(message, &progress);
+        waiting_draw(reply->datasets[0]->name, &progress);
+        if (!waiting_is_drawn())
+                waiting_say(dlp_progress_sentence(&progress, text));
+}
+
 /* Returns an exit code; *ret_is_open tells whether there is nothing to wait for. */
 static int ask_for(struct control *control, bool *ret_is_open) {
         Dlp__DatasetsRequest body = DLP__DATASETS_REQUEST__INIT;
@@ -149,6 +164,7 @@ static int ask_for(struct control *control, bool *ret_is_open) {
         r = control_ask(control, &request, DLP__REPLY__BODY_DATASETS, &reply);
         if (r != EXIT_DONE)
                 return r;
+        control_show(reply->datasets);
         *ret_is_open = reply->datasets->n_datasets != 1 || strcmp(reply->datasets->datasets[0]->state, "indexing") != 0;
         free(control->name);
         control->name = strdup(reply->datasets->n_datasets == 1 ? reply->datasets->datasets[0]->name : "");
@@ -171,6 +187,7 @@ static int open_path(const struct context *context, struct control *control, con
                 return fail(exit_code_of(r), "%s", reason.text);
         for (r = ask_for(control, &is_open); r == EXIT_DONE && !is_open; r = ask_for(control, &is_open))
                 nanosleep(&tick, NULL);
+        waiting_end();
         return r;
 }
 

@@ -46,8 +46,13 @@ static const struct command COMMANDS[] = {
           "Ends the private daemon: what is begun is completed. A loader with a path starts another one. While ranks are "
           "attached, it is refused unless --now is given: then their loaders start another one and continue.",
           stop_run },
-        { "stage", "DATASET", "bring a dataset with an origin to this node, or to all",
-          "Runs dataloaderd-stage: fetches what is missing of the dataset, once for all nodes of the configuration, "
+        { "stage", "DATASET|URL", "bring a dataset to this node, or to all, before it is needed",
+          "Of a URL, or of a dataset of the configuration whose path is one: has the daemon fetch into its cache what "
+          "is not there yet, and make the index, after what running jobs need. It may be interrupted, and goes on "
+          "where it was. Compressed files are unpacked. On several nodes at once with the setting peers, each byte "
+          "leaves the origin once. "
+          "Of a dataset with an origin in the configuration: runs dataloaderd-stage, which fetches what is missing of "
+          "the dataset, once for all nodes of the configuration, "
           "checks it, and puts it in place. It continues an interrupted run. Its exit codes are those of "
           "dataloaderd-stage(8): 0 done, 64 usage, 69 origin or node, 71 system error, 75 another staging is running, "
           "76 files differ from what they should be, 78 configuration.",

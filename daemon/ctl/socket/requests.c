@@ -37,6 +37,7 @@ static const struct {
         { DLP__REQUEST__BODY_RANKS, handle_ranks },
         { DLP__REQUEST__BODY_SAMPLES, handle_samples },
         { DLP__REQUEST__BODY_PLACES, handle_places },
+        { DLP__REQUEST__BODY_FILL, handle_fill },
         { DLP__REQUEST__BODY_WHO, handle_who },
         { DLP__REQUEST__BODY_STOP, handle_stop },
         { DLP__REQUEST__BODY_WAIT, handle_wait },

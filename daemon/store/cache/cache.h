@@ -123,6 +123,11 @@ bool cached_forget(struct cached *cached, struct cache_want *want);
 /* Would more of it be begun soon? False: so much is queued that it would only wait. */
 bool cached_has_use_ahead(const struct cached *cached);
 
+/* Begins to fetch what is not here of the chunks from number `first` on, after what is looked ahead for, as much as may
+ * wait its turn: called some times a second, it keeps the origin busy. Returns the chunk to go on with, *ret_n_chunks
+ * at the end; *ret_is_full: there is no room for that one. Never blocks. */
+uint64_t cached_fill(struct cached *cached, uint64_t first, uint64_t *ret_n_chunks, bool *ret_is_full);
+
 /* As disk_read_at() of an open file, for whoever makes an index: fetches what is not there, and waits. A file that is
  * none of the origin's is just read. -ECANCELED once *cancel is true (may be NULL); an errno of the fetch with `why`.
  */

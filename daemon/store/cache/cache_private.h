@@ -62,6 +62,7 @@ struct flight {
         bool is_doubtful; /* not asked for: what lies there is compared */
         bool is_urgent;
         bool is_submitted;    /* a fetcher has its job */
+        bool is_filling;      /* for no job: it comes if there is room for it to stay */
         bool is_asked;        /* by another node: it comes from the origin */
         uint32_t peer;        /* the node that is, or is to be, asked for it; 0: the origin */
         uint32_t n_asked;     /* nodes that were, in vain */
@@ -130,10 +131,11 @@ struct cached {
         uint8_t n_absent[PEERS_MAX + 1];        /* times in a row; cache->lock */
         struct cache_journal journal;           /* cache->lock, once it is open */
         uint64_t n_bytes;                       /* there; cache->lock */
-        uint64_t used_ns;                       /* when it was wanted last; cache->lock */
-        LIST_HEAD(, cached_uses) uses;          /* cache->lock */
-        uint64_t choice;                        /* of chunks, at random; cache->lock */
-        uint64_t next_victim;                   /* the chunk that is looked at next for room; cache->lock */
+        struct why lost;               /* why the last chunk that nobody waited for did not come; cache->lock */
+        uint64_t used_ns;              /* when it was wanted last; cache->lock */
+        LIST_HEAD(, cached_uses) uses; /* cache->lock */
+        uint64_t choice;               /* of chunks, at random; cache->lock */
+        uint64_t next_victim;          /* the chunk that is looked at next for room; cache->lock */
         struct {
                 uint64_t seen_ns, first_byte_ns, bytes_per_s;
         } speed;                                   /* as the fetcher said then; cache->lock */

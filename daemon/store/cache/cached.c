@@ -345,6 +345,56 @@ bool cached_has_use_ahead(const struct cached *cached) {
         return has_room;
 }
 
+#define FILL_QUEUED (DLP_QUEUED_MAX / 2) /* jobs have the rest */
+#define FILL_BYTES  (512ull << 20)       /* that are on their way or wait; half a second of a fast line */
+#define FILL_LOOKS  65536u               /* chunks of one call: the lock is held */
+
+/* Is it neither here nor on its way? */
+static bool is_lacking(struct cached *cached, uint64_t chunk, const struct chunk_place *place) {
+        return !chunk_is_there(cached->states[chunk]) && !flight_find(cached, chunk, place->offset, place->n_bytes);
+}
+
+/* As room_is_full(), where all that waits comes before. */
+static bool will_be_full(const struct cache *cache, uint64_t n_bytes) {
+        uint64_t n_begun = cache->n_chunks_begun - cache->n_chunks_over;
+
+        return room_is_full(cache, n_bytes + (n_begun > cache->n_coming_bytes ? n_begun - cache->n_coming_bytes : 0));
+}
+
+uint64_t cached_fill(struct cached *cached, uint64_t first, uint64_t *ret_n_chunks, bool *ret_is_full) {
+        struct cache *cache = cached->cache;
+        uint64_t chunk = first, end = cached->n_chunks;
+        struct flight *flight;
+        bool is_tight;
+
+        *ret_n_chunks = cached->n_chunks;
+        *ret_is_full = false;
+        if (first < end && end - first > FILL_LOOKS)
+                end = first + FILL_LOOKS;
+        pthread_mutex_lock(&cache->lock);
+        for (; chunk < end && !cache->is_cancelled && cached->fetcher; chunk++) {
+                struct chunk_place place = cached_place(cached, chunk);
+
+                if (!is_lacking(cached, chunk, &place))
+                        continue;
+                if (atomic_load_explicit(&cache->n_queued, memory_order_relaxed) >= FILL_QUEUED ||
+                    cache->n_chunks_begun - cache->n_chunks_over >= FILL_BYTES)
+                        break;
+                is_tight = will_be_full(cache, place.n_bytes);
+                *ret_is_full = is_tight && cache->has_no_closed;
+                if (*ret_is_full || (is_tight && cache->n_chunks_begun > cache->n_chunks_over))
+                        break; /* else one alone: the keeper clears old folders away for it */
+                flight = begin_chunk(cached, chunk, false);
+                if (!flight)
+                        break;
+                flight->is_filling = true;
+        }
+        cached->used_ns = clock_now_ns();
+        flights_send(cache);
+        pthread_mutex_unlock(&cache->lock);
+        return chunk;
+}
+
 /* ---- whoever makes an index -------------------------------------------------------------------------------------- */
 
 /* Which of the origin's files it is: by its path, as the kernel knows it. */

@@ -8,12 +8,15 @@
 static void count_ahead(const struct cached *cached, struct dlp_origin *origin) {
         const struct flight *flight;
 
+        origin->cached_bytes = cached->n_bytes;
         for (uint32_t i = 0; i < FLIGHT_BUCKETS; i++)
                 LIST_FOREACH(flight, &cached->cache->buckets[i], in_bucket) {
                         if (flight->cached != cached || flight->phase == FLIGHT_LANDED)
                                 continue;
                         origin->n_ahead++;
                         origin->ahead_bytes += flight->piece.n_bytes;
+                        if (flight->is_chunk && flight->has_place) /* counts as held, and is not here yet */
+                                origin->cached_bytes -= flight->piece.n_bytes;
                 }
 }
 
@@ -29,7 +32,8 @@ void cached_report(struct cached *cached, struct dlp_origin *ret_origin) {
         if (cached->fetcher)
                 fetcher_counts(cached->fetcher, &fetched);
         count_ahead(cached, ret_origin);
-        ret_origin->cached_bytes = cached->n_bytes;
+        snprintf(ret_origin->trouble, sizeof(ret_origin->trouble), "%s",
+                 fetched.last.text[0] ? fetched.last.text : cached->lost.text);
         ret_origin->cache_bytes = cache->n_bytes;
         ret_origin->cache_limit = cache->limit;
         pthread_mutex_unlock(&cache->lock);
@@ -40,5 +44,4 @@ void cached_report(struct cached *cached, struct dlp_origin *ret_origin) {
         ret_origin->n_requests = fetched.n_requests;
         ret_origin->n_retries = fetched.n_retries;
         ret_origin->n_paused = fetched.n_paused;
-        snprintf(ret_origin->trouble, sizeof(ret_origin->trouble), "%s", fetched.last.text);
 }

@@ -265,7 +265,7 @@ static bool may_fly(const struct flight *flight) {
 
 /* Whoever was to need the chunk has had his piece of it, or has left, and it could not stay. */
 static bool is_vain(const struct flight *flight) {
-        return !flight->is_urgent && flight->is_chunk && STAILQ_EMPTY(&flight->waiters) &&
+        return !flight->is_urgent && !flight->is_filling && flight->is_chunk && STAILQ_EMPTY(&flight->waiters) &&
                flight->cached->marked[flight->chunk] == 0 && room_is_short(flight->cached->cache);
 }
 

@@ -160,6 +160,8 @@ static void keep_landed(struct flight *flight, struct cache_wants *done) {
         pthread_mutex_lock(&cache->lock);
         flight_leave_place(flight, result);
         if (!landing_is_full(result) || !keep_for_later(flight)) {
+                if (result < 0 && STAILQ_EMPTY(&flight->waiters))
+                        cached->lost = why; /* else they tell it */
                 settle(flight, result, &why, done);
                 room_pass(cached, chunk);
         }

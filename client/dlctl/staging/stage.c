@@ -1,5 +1,6 @@
-/* dlctl stage: replaces itself by the staging program. That is a separate program because only it needs MPI and
- * libcurl. It does not talk to the daemon, which finds staged datasets by itself. */
+/* dlctl stage: a dataset of a URL is fetched by the daemon, into its cache. For one with an `origin`, dlctl replaces
+ * itself by the staging program. That is a separate program because only it needs MPI. It does not talk to the daemon,
+ * which finds staged datasets by itself. */
 
 #include <errno.h>
 #include <limits.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "client/dlctl/dlctl_options.h"
+#include "client/dlctl/staging/stage_cache.h"
 
 #define PROGRAM       "dataloaderd-stage"
 #define ARGUMENTS_MAX 10
@@ -73,6 +75,12 @@ int stage_run(struct context *context, const struct command *command, int argc, 
         r = options_parse(context, command, rows, sizeof(rows) / sizeof(rows[0]), 1, argc, argv);
         if (r >= 0)
                 return r;
+        if (strchr(argv[optind], '/') || (!config && stage_is_of_cache(context, argv[optind]))) {
+                if (!config && !verify && !dry_run)
+                        return stage_cache(context, argv[optind]);
+                return fail(EXIT_USAGE, "stage: --config, --verify and --dry-run are for a dataset that has an origin "
+                                        "in the configuration; what a URL would take, dlctl plan tells");
+        }
         arguments[n++] = (char *)(uintptr_t)PROGRAM;
         if (config) {
                 arguments[n++] = (char *)(uintptr_t) "--config";
