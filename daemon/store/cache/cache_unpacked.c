@@ -187,7 +187,7 @@ char *unpacked_file(const struct unpacked *unpacked, size_t file) {
 }
 
 bool unpacked_is_current(const struct unpacked *unpacked) {
-        return compressed_is_current(&unpacked->files, unpacked->root_fd);
+        return unpacked->cached || compressed_is_current(&unpacked->files, unpacked->root_fd);
 }
 
 void unpacked_stop(struct unpacked *unpacked) {

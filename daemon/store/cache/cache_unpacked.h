@@ -27,6 +27,8 @@ struct unpacked_arrival {
         uint32_t (*cut)(void *userdata, size_t file, int fd, uint64_t n_bytes, uint64_t *whole);
         /* What lies at its plain path are whole records, and no more (`is_whole`: and none will follow). */
         void (*grown)(void *userdata, size_t file, bool is_whole);
+        /* Its origin does not answer, as `why` says; NULL: it does again. False: it has failed, nobody waits for it. */
+        bool (*waits)(void *userdata, size_t file, const struct why *why);
         /* It is damaged, and ends with what has come out of it. */
         void (*failed)(void *userdata, size_t file, const struct why *why);
         void *userdata;
@@ -74,7 +76,8 @@ void unpacked_hurry(struct unpacked *unpacked);
 /* Of an arrival: nothing of it is called from now on. Blocks for what it is at. */
 void unpacked_stop(struct unpacked *unpacked);
 
-/* Are the compressed files what they were? Blocks for a stat of each. */
+/* Are the compressed files what they were? Blocks for a stat of each. Those of an origin are: it is listed when it is
+ * opened anew, and their times are those of filling. */
 bool unpacked_is_current(const struct unpacked *unpacked);
 
 void unpacked_unref(struct unpacked *unpacked); /* NULL is fine */
