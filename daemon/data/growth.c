@@ -5,6 +5,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "proto/base/clock.h"
+
 /* What orders need of a block. */
 struct block_want {
         uint64_t n_samples[2]; /* [is_ahead] */
@@ -203,6 +205,27 @@ bool growth_has_failed(struct growth *growth, struct why *ret_why) {
                 *ret_why = growth->failure;
         pthread_mutex_unlock(&growth->lock);
         return has_failed;
+}
+
+void growth_set_silent(struct growth *growth, const struct why *why) {
+        static const struct why NOTHING = { "" };
+
+        pthread_mutex_lock(&growth->lock);
+        growth->report.waiting = why ? *why : NOTHING;
+        if (!why || growth->report.silent_ns == 0)
+                growth->report.silent_ns = why ? clock_now_ns() : 0;
+        pthread_mutex_unlock(&growth->lock);
+}
+
+uint64_t growth_silent_ns(struct growth *growth, struct why *ret_why) {
+        uint64_t silent_ns;
+
+        pthread_mutex_lock(&growth->lock);
+        silent_ns = growth->report.silent_ns;
+        if (silent_ns != 0)
+                *ret_why = growth->report.waiting;
+        pthread_mutex_unlock(&growth->lock);
+        return silent_ns;
 }
 
 void growth_leave_blocks(struct growth *growth) {

@@ -33,6 +33,7 @@ struct growth_report {
         bool is_over;
         uint64_t n_late;    /* shards that were refused because they came too late */
         struct why waiting; /* what the stream waits for; "": nothing, or it is over */
+        uint64_t silent_ns; /* since when the origin of its files does not answer, as `waiting` says; 0: it does */
         struct why trouble; /* the last thing that went wrong; "": nothing has */
 };
 
@@ -80,6 +81,12 @@ void growth_fail(struct growth *growth, const struct why *why);
 
 /* Any thread. `ret_why` may be NULL. */
 bool growth_has_failed(struct growth *growth, struct why *ret_why);
+
+/* The origin of its files does not answer, as `why` says; NULL: it does. Threads that take blocks in. */
+void growth_set_silent(struct growth *growth, const struct why *why);
+
+/* Since when; 0: it does. Any thread. */
+uint64_t growth_silent_ns(struct growth *growth, struct why *ret_why);
 
 /* wanted() is not called from now on. */
 void growth_leave_blocks(struct growth *growth);

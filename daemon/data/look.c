@@ -14,43 +14,6 @@
 #define BLOCK_BYTES 65536u /* of the sample itself, all of which is read */
 #define SKIPS_MAX   16u    /* samples that are skipped at most to find one of LOOK_OTHERS */
 
-enum read_error read_error_kind(int error) {
-        switch (-error) {
-        case EINVAL: /* not a regular file */
-        case EISDIR:
-        case EFBIG:
-        case EBADMSG: /* the length differs from the one in the index */
-        case EOVERFLOW:
-        case ELOOP:
-        case EXDEV: /* a link that leads out of the folder */
-        case ENAMETOOLONG:
-                return READ_ERROR_OWN;
-        case ENOENT:
-        case ENOTDIR:
-        case EACCES:
-        case EPERM:
-                return READ_ERROR_CLEAR;
-        case ENOTCONN:
-        case ECONNABORTED:
-        case ECONNREFUSED:
-        case ECONNRESET:
-        case EHOSTDOWN:
-        case EHOSTUNREACH:
-        case ENETDOWN:
-        case ENETRESET:
-        case ENETUNREACH:
-        case ENODEV:
-        case ENOMEDIUM:
-        case ENXIO:
-        case ENOLINK:
-        case ESHUTDOWN:
-        case ETIMEDOUT:
-                return READ_ERROR_OUTAGE;
-        default:
-                return READ_ERROR_VAGUE;
-        }
-}
-
 /* Where the next stored field of the sample is, from field *idx on, which becomes the one after it. A sample of values
  * alone has none. */
 static bool next_stored(const struct dataset *dataset, uint64_t sample, uint32_t *idx, struct extent *ret_place) {

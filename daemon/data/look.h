@@ -11,21 +11,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/base/machine/read_error.h"
 #include "daemon/data/dataset.h"
 #include "proto/base/why.h"
 
-/* What an error of open() or read() says about the file that it occurred with. */
-enum read_error {
-        READ_ERROR_OWN,    /* only this file can be the cause: not a regular file, another length */
-        READ_ERROR_CLEAR,  /* this file or all of them: ENOENT, EACCES. One look decides */
-        READ_ERROR_VAGUE,  /* the same, but it may be temporary: EIO, ESTALE, any unknown error */
-        READ_ERROR_OUTAGE, /* not about one file: ENOTCONN, ETIMEDOUT, EHOSTDOWN */
-};
-
-enum read_error read_error_kind(int error);
-
-/* The same for a sample of a dataset: if its file could not be reached when the index was made, and still cannot, that
- * is not caused by an outage. Nor is a file that was written to (-EREMCHG), once it is known that its bytes differ. */
+/* read_error_kind() for a sample of a dataset: if its file could not be reached when the index was made, and still
+ * cannot, that is not caused by an outage. Nor is a file that was written to (-EREMCHG), once it is known that its
+ * bytes differ. */
 enum read_error dataset_read_error_kind(const struct dataset *dataset, uint64_t sample, int error);
 
 /* How many other files, spread over the dataset, a look reads a piece of. */

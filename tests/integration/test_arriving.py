@@ -2,6 +2,7 @@
 """Compressed files in the order of blocks: the first batch comes when the first of them have begun, and what each rank gets is what
 the definition says, whatever has been unpacked by then."""
 import gzip
+import json
 import os
 import random
 import shutil
@@ -10,10 +11,11 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 import faulty_server
-from harness import Skip, case, contains, equal, expected_order, main, whole_order, write
+from harness import Skip, case, contains, equal, expected_order, main, whole_order, within, write
 from private import Home
 from tars import archive
 from tfrecords import example, ints, record_file, texts
+from web_origin import Nginx
 
 MIB = 1 << 20
 SIZES = [20000, 40, 5000, 1, 6000, 7, 2100, 9000, 5, 1025, 333]
@@ -48,6 +50,7 @@ def numbers(lines, epoch=None):
 def check_arrived(home):
     """It was not only served when all was there, as any dataset is."""
     contains(home.log(), "served while its files are unpacked")
+    equal("has changed" in home.log(), False, "was unpacked again")
     equal("it is served once all files are unpacked" in home.log(), False, "had to wait for all files")
 
 
@@ -111,6 +114,47 @@ def _(box):
         server.clear()
         check_arrived(home)
         equal(numbers(reader.good()), whole_order(80000, 5, order="blocks", blocks=[40000, 40000]), "the whole epoch")
+
+
+def noisy_lines(n, first):
+    """Short ones, of which the first windows are made, and then long ones, which are several chunks when they are compressed."""
+    noise = random.Random(first)
+    return b"".join(b'{"n": %d, "text": "%s"}\n' % (first + i, noise.randbytes(120 if i < n // 2 else 5000).hex().encode()) for i in range(n))
+
+
+def holds(home):
+    listed = home.dlctl("--private", "--format", "json", "jobs")
+    return [json.loads(line).get("hold") or "" for line in listed.stdout.splitlines()]
+
+
+@case("an origin that is down while its files arrive holds the job, which says so, and it goes on when that is back; nobody waits for it "
+      "who leaves, and after outage_timeout the job ends")
+def _(box):
+    size, n_shards = 8000, 3
+    for shard in range(n_shards):
+        write(box.path("origin", f"x-{shard}.jsonl.gz"), gzip.compress(noisy_lines(size, shard * size), 1))
+    equal(os.path.getsize(box.path("origin", "x-0.jsonl.gz")) > 16 * MIB, True, "several chunks a file")
+    server = Nginx(box, box.path("origin"))
+    url = server.url("") + "x-{0..2}.jsonl.gz"
+    for how in ("it comes back", "the daemon is stopped", "the job ends"):
+        home = Home(box, DATALOADERD_PRIVATE="fetch_limit=12MiB outage_timeout=" + ("3" if how == "the job ends" else "600"))
+        reader = home.reader(url, seed=5, on_error="fail", on_restart="raise", **terms())
+        reader.wait_lines(64)
+        server.stop()
+        if how == "the job ends":
+            equal(reader.finish()[0], 1, "exit status")
+            contains(reader.errors(), "could not be read for", "outage_timeout", str(server.port))
+            server.start()
+            continue
+        within(60, lambda home=home: any("waiting for the origin" in hold and "127.0.0.1" in hold for hold in holds(home)), "it says why it waits")
+        if how == "it comes back":
+            server.start()
+            equal(numbers(reader.good(120)), whole_order(n_shards * size, 5, order="blocks", blocks=[size] * n_shards), "the whole epoch")
+            check_arrived(home)
+            continue
+        home.stop()
+        reader.finish()
+        server.start()
 
 
 @case("archives and files of records arrive as lines do: what is not whole yet is left out, and comes later")

@@ -272,6 +272,17 @@ void arriving_grown(struct arriving *arriving, uint32_t idx, bool is_whole) {
         arriving_take(arriving, idx, source, is_whole);
 }
 
+bool arriving_waits(struct arriving *arriving, uint32_t idx, const struct why *why) {
+        bool may_wait;
+
+        pthread_mutex_lock(&arriving->lock);
+        may_wait = arriving->is_open || idx > 0;
+        pthread_mutex_unlock(&arriving->lock);
+        if (may_wait)
+                growth_set_silent(arriving->growth, why);
+        return may_wait;
+}
+
 void arriving_failed(struct arriving *arriving, uint32_t idx, const struct why *why) {
         if (idx == 0) {
                 pthread_mutex_lock(&arriving->lock);

@@ -55,6 +55,10 @@ void arriving_first(const struct arriving *arriving, struct files *ret_files);
 bool arriving_next(struct arriving *arriving, const _Atomic uint64_t *taken, const size_t *numbers, size_t *ret_number);
 uint32_t arriving_cut(struct arriving *arriving, int fd, uint64_t n_bytes, uint64_t *whole); /* zeros to follow */
 void arriving_grown(struct arriving *arriving, uint32_t file, bool is_whole);
+
+/* The origin of the file does not answer, as `why` says; NULL: it does. Should the supply wait for it? Not while the
+ * dataset is being opened, which fails instead, as that of any other does. */
+bool arriving_waits(struct arriving *arriving, uint32_t file, const struct why *why);
 void arriving_failed(struct arriving *arriving, uint32_t file, const struct why *why);
 
 /* Nothing of it is asked of the supply any more, and what it is at ends soon. */

@@ -49,6 +49,12 @@ static void arrival_grown(void *userdata, size_t file, bool is_whole) {
         arriving_grown(arrival->arriving, arrival->blocks[file], is_whole);
 }
 
+static bool arrival_waits(void *userdata, size_t file, const struct why *why) {
+        struct arrival *arrival = userdata;
+
+        return arriving_waits(arrival->arriving, arrival->blocks[file], why);
+}
+
 static void arrival_failed(void *userdata, size_t file, const struct why *why) {
         struct arrival *arrival = userdata;
 
@@ -241,6 +247,7 @@ int opening_arrive(struct opening *opening, struct dataset_spec *spec, const str
         asked = (struct unpacked_arrival){ .next = arrival_next,
                                            .cut = arrival_cut,
                                            .grown = arrival_grown,
+                                           .waits = arrival_waits,
                                            .failed = arrival_failed,
                                            .userdata = opening->arrival };
         cpus_find(&cpus);

@@ -28,7 +28,7 @@ static bool on_mark(void *userdata, int fd, uint64_t *ret_mark) {
 static int on_look(void *userdata, struct why *why) {
         struct remote *remote = userdata;
 
-        return cached_look(remote->cached, why);
+        return cached_look(remote->cached, NULL, why);
 }
 
 static void on_hold(void *userdata) {
@@ -89,8 +89,10 @@ void remote_explain(struct remote *remote, struct why *why) {
 }
 
 bool remote_report(const struct catalog_dataset *dataset, struct dlp_origin *ret_origin) {
-        if (dataset->remote) {
-                cached_report(dataset->remote->cached, ret_origin);
+        const struct remote *remote = dataset->remote ? dataset->remote : dataset->feeding;
+
+        if (remote) {
+                cached_report(remote->cached, ret_origin);
                 return true;
         }
         for (uint32_t k = 0; k < dataset->n_parts; k++)

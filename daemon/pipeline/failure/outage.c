@@ -245,7 +245,7 @@ static void take_suspects(struct outage *outage, const struct look *look) {
                         continue;
                 suspect->is_waiting = suspect->met_ns > look->began_ns; /* met again during this look */
                 suspect->n_looks = error < 0 ? suspect->n_looks + 1 : 0;
-                if (error < 0 && (read_error_kind(error) != READ_ERROR_VAGUE || suspect->n_looks >= SUSPECT_LOOKS))
+                if (error < 0 && (read_error_kind(error) != READ_ERROR_VAGUE || suspect->n_looks >= READ_ERROR_TRIES))
                         set_damaged(outage, suspect);
                 else if (suspect->n_met > n_most)
                         n_most = suspect->n_met;

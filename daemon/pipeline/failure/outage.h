@@ -7,7 +7,7 @@
  *   - The dataset cannot be read: an outage. The dataset is held; looks follow after 0.1 s, 0.2 s, ... 5 s, and nothing
  *     else is read in the meantime.
  *   - The dataset can be read, both before and after the look at the sample, but the sample cannot: it is damaged. If
- *     the error may be temporary (EIO, ESTALE), it takes SUSPECT_LOOKS such looks in a row, which is 0.7 s.
+ *     the error may be temporary (EIO, ESTALE), it takes READ_ERROR_TRIES such looks in a row, which is 0.7 s.
  *   - Otherwise the sample is read again.
  *
  * There is one thread for each dataset, and only while there is something to look at. It may hang on a dead mount, so
@@ -21,8 +21,6 @@
 
 #include "daemon/data/dataset.h"
 #include "proto/base/why.h"
-
-#define SUSPECT_LOOKS 4u
 
 struct outage;
 

@@ -252,11 +252,21 @@ static bool feed_sees_stream_end(struct feed *feed, const struct growth *growth)
  * when there will be no more, unless that was so before it was asked. */
 static bool feed_has_arrived(struct planner *planner, struct feed *feed) {
         struct growth *growth = dataset_source(feed->dataset->dataset)->growth;
-        struct why why;
+        uint64_t timeout_s = planner->options.settings->outage_timeout, silent_ns, now_ns;
+        struct why why, silent;
 
         if (order_table_has(feed->order, dlp_epoch_plan_needs(&feed->plan, feed->step)))
                 return true;
         if (growth_has_failed(growth, &why)) {
+                job_fail(feed->job, EBADMSG, why.text);
+                feed_end_failed(planner, feed);
+                return false;
+        }
+        silent_ns = growth_silent_ns(growth, &silent);
+        now_ns = clock_now_ns();
+        if (silent_ns != 0 && now_ns > silent_ns && now_ns - silent_ns >= timeout_s * 1000000000u) {
+                why_set(&why, 0, "%s could not be read for %llu s (outage_timeout): %s", feed->dataset->name,
+                        (unsigned long long)(now_ns - silent_ns) / 1000000000u, silent.text);
                 job_fail(feed->job, EBADMSG, why.text);
                 feed_end_failed(planner, feed);
                 return false;

@@ -52,14 +52,17 @@ void waits_notice_read(const struct task *task, uint64_t now_ns) {
 /* ---- telling ------------------------------------------------------------------------------------------------- */
 
 static enum dlp_wait_reason wait_reason_of(struct feed *feed, struct why *ret_detail) {
+        struct growth *growth = dataset_source(feed->dataset->dataset)->growth;
+
         if (!TAILQ_EMPTY(&feed->parked) && catalog_dataset_is_held(feed->dataset, ret_detail))
                 return DLP_WAIT_OUTAGE;
         if (feed->noticed.reason != DLP_WAIT_NOTHING)
                 return feed->noticed.reason;
-        if (feed->stopped_by == DLP_WAIT_SAMPLES)
-                return feed->order && order_table_is_short(feed->order, ret_detail) ? DLP_WAIT_MEMORY
-                                                                                    : DLP_WAIT_SAMPLES;
-        return DLP_WAIT_NOTHING;
+        if (feed->stopped_by != DLP_WAIT_SAMPLES)
+                return DLP_WAIT_NOTHING;
+        if (feed->order && order_table_is_short(feed->order, ret_detail))
+                return DLP_WAIT_MEMORY;
+        return growth_silent_ns(growth, ret_detail) != 0 ? DLP_WAIT_ORIGIN : DLP_WAIT_SAMPLES;
 }
 
 /* A word about the same reason comes once a second. A feed's short waits are not worth one. */
@@ -101,6 +104,8 @@ static void describe_wait(const struct planner *planner, struct feed *feed, cons
                                 "waits for files that are being unpacked");
                 return;
         case DLP_WAIT_ORIGIN:
+                if (feed->noticed.reason == DLP_WAIT_NOTHING)
+                        break; /* for the files of its samples, not for a sample */
                 feed->waits = feed->noticed;
                 describe_origin(feed);
                 return;

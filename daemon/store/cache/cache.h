@@ -138,9 +138,9 @@ int cached_read(struct cached *cached, int fd, void *into, size_t n_bytes, uint6
  * the origin's files. */
 bool cached_mark(struct cached *cached, int fd, uint64_t *ret_mark);
 
-/* Does the origin answer? Asks for the lengths of a few of its files. Blocks, until cache_cancel() at the latest.
- * Returns 0 or an errno with `why`. */
-int cached_look(struct cached *cached, struct why *why);
+/* Does the origin answer? Asks for the lengths of a few of its files. Blocks, until *cancel (NULL: cache_cancel()) at
+ * the latest. Returns 0 or an errno with `why`. */
+int cached_look(struct cached *cached, const atomic_bool *cancel, struct why *why);
 
 /* ---- numbers -------------------------------------------------------------------------------------------------- */
 

@@ -579,7 +579,7 @@ bool cached_mark(struct cached *cached, int fd, uint64_t *ret_mark) {
         return true;
 }
 
-int cached_look(struct cached *cached, struct why *why) {
+int cached_look(struct cached *cached, const atomic_bool *cancel, struct why *why) {
         uint64_t n = plan_n_files(cached->plan), n_looks = n < LOOKS ? n : LOOKS;
         struct http_facts facts;
         int r = 0;
@@ -587,7 +587,7 @@ int cached_look(struct cached *cached, struct why *why) {
         for (uint64_t i = 0; i < n_looks; i++) {
                 const struct plan_file *file = plan_file(cached->plan, i * n / n_looks);
 
-                r = http_look(cached->http, file->urls[0], &cached->cache->is_over, &facts, why);
+                r = http_look(cached->http, file->urls[0], cancel ? cancel : &cached->cache->is_over, &facts, why);
                 if (r != -ENOENT && r != -EACCES)
                         break; /* it answers, or does not; else this one alone may have gone */
         }

@@ -12,6 +12,7 @@
 
 #include "daemon/base/machine/beneath.h"
 #include "daemon/base/machine/disk.h"
+#include "daemon/base/machine/read_error.h"
 #include "daemon/base/threads/thread.h"
 #include "daemon/base/work/crew.h"
 #include "daemon/store/cache/cache_folders.h"
@@ -20,6 +21,7 @@
 #include "daemon/store/plan/lookup.h"
 #include "proto/base/bytes.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
 #include "proto/base/shown/amounts.h"
 
 #define TICK_NS      200000000ull
@@ -30,7 +32,12 @@
 #define FIRST_BYTES (1ull << 20)
 #define TIMES       4u
 
-#define SLICE_BYTES (64ull << 20) /* of a file that nobody needs yet, before somebody else may need one */
+#define PAUSE_MIN_NS 100000000ull /* between tries to read of an origin that does not answer */
+#define PAUSE_MAX_NS 5000000000ull
+
+/* Of a file that nobody needs yet, before somebody else may need one; far away it takes a hundred times as long. */
+#define SLICE_BYTES     (64ull << 20)
+#define FAR_SLICE_BYTES (1ull << 20)
 
 /* A file that is being unpacked. */
 struct filling {
@@ -42,6 +49,7 @@ struct filling {
         uint64_t n_copied;
         uint64_t n_whole; /* of the records that have come out */
         uint64_t n_due;   /* bytes with which it is indexed next */
+        struct why why;   /* why its origin does not give it */
 };
 
 /* ---- a file ------------------------------------------------------------------------------------------------------ */
@@ -51,22 +59,66 @@ static bool filling_is_over(const struct unpacked *unpacked) {
                (unpacked->cancel && atomic_load_explicit(unpacked->cancel, memory_order_relaxed));
 }
 
+/* Will the bytes come if they are asked for once more? The rule is that of samples (pipeline/failure/outage.h). */
+static bool may_come_later(struct unpacked *unpacked, int error, uint32_t *n_tries) {
+        enum read_error kind = read_error_kind(error);
+        struct why why;
+
+        if (!unpacked->arrival.waits || filling_is_over(unpacked) || error == -ECANCELED || error == -ENOMEM)
+                return false;
+        if (kind == READ_ERROR_OUTAGE || kind == READ_ERROR_OWN)
+                return kind == READ_ERROR_OUTAGE;
+        if (cached_look(unpacked->cached, &unpacked->is_over, &why) < 0)
+                return true;
+        return kind == READ_ERROR_VAGUE && ++*n_tries < READ_ERROR_TRIES;
+}
+
+static void filling_pause(struct unpacked *unpacked, uint64_t *pause_ns) {
+        uint64_t until_ns = clock_now_ns() + *pause_ns;
+
+        *pause_ns = *pause_ns * 2 < PAUSE_MAX_NS ? *pause_ns * 2 : PAUSE_MAX_NS;
+        pthread_mutex_lock(&unpacked->lock);
+        while (!filling_is_over(unpacked) && clock_now_ns() < until_ns)
+                thread_wait_until(&unpacked->changed, &unpacked->lock, until_ns);
+        pthread_mutex_unlock(&unpacked->lock);
+}
+
+/* Waits for an origin that does not answer, where files are served as they arrive. */
+static int read_far(struct filling *file, void *into, size_t n, uint64_t offset) {
+        struct unpacked *unpacked = file->unpacked;
+        const struct unpacked_arrival *arrival = &unpacked->arrival;
+        size_t idx = (size_t)(file->file - unpacked->files.list);
+        uint64_t pause_ns = PAUSE_MIN_NS;
+        uint32_t n_tries = 0;
+        bool has_waited = false;
+        int r;
+
+        for (;;) {
+                r = cached_read(unpacked->cached, file->fd, into, n, offset,
+                                unpacked->cancel ? unpacked->cancel : &unpacked->is_over, &file->why);
+                if (r >= 0 || !may_come_later(unpacked, r, &n_tries) ||
+                    !arrival->waits(arrival->userdata, idx, &file->why))
+                        break;
+                has_waited = true;
+                filling_pause(unpacked, &pause_ns);
+        }
+        if (has_waited)
+                arrival->waits(arrival->userdata, idx, NULL);
+        return r;
+}
+
 static ssize_t filling_on_read(void *userdata, void *into, size_t n, uint64_t offset) {
         struct filling *file = userdata;
         uint64_t n_left = file->file->stamp.n_bytes - offset;
-        struct unpacked *unpacked = file->unpacked;
-        struct why why;
         ssize_t n_read;
         int r;
 
-        if (!unpacked->cached) {
+        if (!file->unpacked->cached) {
                 n_read = pread(file->fd, into, n, (off_t)offset);
                 return n_read < 0 ? -errno : n_read;
         }
         n = n_left < n ? (size_t)n_left : n;
-        r = n > 0 ? cached_read(unpacked->cached, file->fd, into, n, offset,
-                                unpacked->cancel ? unpacked->cancel : &unpacked->is_over, &why)
-                  : 0;
+        r = n > 0 ? read_far(file, into, n, offset) : 0;
         return r < 0 ? r : (ssize_t)n;
 }
 
@@ -367,7 +419,7 @@ static void bring_on(struct unpacked *unpacked, size_t idx, bool is_needed) {
         int r = UNPACK_END;
 
         if (!is_needed)
-                until = (begun ? filling_n_bytes(begun) : 0) + SLICE_BYTES;
+                until = (begun ? filling_n_bytes(begun) : 0) + (unpacked->cached ? FAR_SLICE_BYTES : SLICE_BYTES);
         if (!unpacked->files.list[idx].is_there) /* which only who has taken it changes */
                 r = unpack_some_of(unpacked, idx, until, &why);
         if (r == 0 && is_needed)
