@@ -181,7 +181,8 @@ static int set_version(struct http_request *request) {
         } else {
                 SET(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
                 SET(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-                SET(easy, CURLOPT_PIPEWAIT, 1L);
+                if (!request->is_plain) /* it would wait for the first answer */
+                        SET(easy, CURLOPT_PIPEWAIT, 1L);
         }
         /* Refused while a handle still holds the buffer of an HTTP/2 transfer; then the one that it has serves. */
         curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, request->ask.is_large ? LARGE_BUFFER_BYTES : SMALL_BUFFER_BYTES);
@@ -331,6 +332,7 @@ static int set_address(struct http_request *request, const struct http *http, st
                 line = url_line(address ? address : request->ask.url, request->ask.query);
         if (!line)
                 return -ENOMEM;
+        request->is_plain = strncasecmp(line, "http:", 5) == 0;
         SET(request->easy, CURLOPT_URL, line);
         return 0;
 }

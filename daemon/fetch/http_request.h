@@ -47,6 +47,7 @@ struct http_request {
         char *hub_url;                    /* and what was asked for; NULL: it is none */
         bool is_remembered;               /* it goes where an earlier one was led */
         enum url_scheme scheme;
+        bool is_plain; /* http: no two requests can share a connection */
         char curl_text[CURL_ERROR_SIZE];
         bool has_file; /* of this machine: file_fd is open, or file_error says why not */
         int file_fd;
