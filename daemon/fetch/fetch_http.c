@@ -390,7 +390,7 @@ static int take_little(void *userdata, const uint8_t *bytes, size_t n_bytes) {
         return document->answer.n_bytes > LOOK_BYTES ? -EALREADY : 0;
 }
 
-static struct http_facts facts_of(const struct http_head *head) {
+struct http_facts http_facts_of(const struct http_head *head) {
         struct http_facts facts = {
                 .n_bytes = head->has_range ? head->range_total : head->n_bytes,
                 .has_ranges = head->has_ranges || head->has_range,
@@ -425,7 +425,7 @@ static int fetch_http_look(struct http *http, const char *url, enum look how, co
         int r = perform_again(http, &ask, &document, ret_failure, why);
 
         if (r == 0)
-                *ret_facts = facts_of(&document.head);
+                *ret_facts = http_facts_of(&document.head);
         http_answer_fini(&document.answer);
         return r;
 }

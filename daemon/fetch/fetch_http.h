@@ -89,3 +89,18 @@ struct http_facts {
  * file: size alone, -EISDIR for a folder. As http_get(). */
 int http_look(struct http *http, const char *url, const _Atomic bool *cancel, struct http_facts *ret_facts,
               struct why *why);
+
+/* Documents of http and https, or of a store, by their numbers from 0 on. */
+struct http_looks {
+        uint64_t n;
+        uint32_t n_connections;                           /* the most that are asked for side by side, at least 1 */
+        const char *(*url)(void *userdata, uint64_t idx); /* NULL: this one is not asked for */
+        bool (*take)(void *userdata, uint64_t idx, const struct http_facts *facts); /* false: that will not do */
+        bool (*is_to_stop)(void *userdata);                                         /* asked about every 100 ms */
+        void *userdata;
+};
+
+/* What HEAD says of as many of them as one try each gives. It ends with the first that does not work, or will not do:
+ * some have not been taken then, and http_look() knows more. All calls are on the caller's thread, for as long as it
+ * takes. */
+void http_look_at_many(struct http *http, const struct http_looks *looks);

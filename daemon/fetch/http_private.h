@@ -15,6 +15,11 @@
 
 #define HTTP_IDLE_MAX 64u
 
+struct http_head;
+
+/* What the head of an answer says of the document. */
+struct http_facts http_facts_of(const struct http_head *head);
+
 struct http {
         const char *origin;         /* the only server that gets credentials; NULL: each that they are for */
         const char *peer_key;       /* as in struct http_options */

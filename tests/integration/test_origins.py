@@ -257,6 +257,37 @@ def _(box):
         equal(plan(server.url("l.txt")).digest, dated.digest, "digest of another date")
 
 
+@contextlib.contextmanager
+def crowd(n):
+    """A server that answers HEADs once so many of them wait at the same time. Yields its address."""
+    with socket.create_server(("127.0.0.1", 0), backlog=n) as listener:
+        def talk():
+            connections = []
+            with contextlib.suppress(OSError):
+                while len(connections) < n:
+                    connections.append(listener.accept()[0])
+                for connection in connections:
+                    connection.recv(65536)
+                for connection in connections:
+                    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n")
+                for connection in connections:
+                    connection.close()
+
+        thread = threading.Thread(target=talk, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join(patience(60))
+
+
+@case("of a list many sizes are asked for at once, more than there are threads")
+def _(box):
+    with crowd(200) as base:
+        write(box, "l.txt", as_list(f"{base}/{number:03d}" for number in range(200)))
+        equal([entry["size"] for entry in plan("file://" + box.path("origin", "l.txt"), n_connections=200, stall_s=patience(5), n_tries=1).files.values()],
+              [7] * 200, "sizes")
+
+
 @case("servers without HEAD are asked otherwise; one that has a page in place of a file is named")
 def _(box):
     for name in ("a.bin", "b.bin"):
@@ -277,6 +308,13 @@ def _(box):
             with table.row(fault):
                 refused(server.url("l.txt"), says=["b.bin", *says])
                 refused(server.url("b.bin"), says=["b.bin", *says])
+        server.clear()
+        for number in range(40):
+            write(box, f"many/{number:02d}", b"x" * number)
+        write(box, "n.txt", as_list(server.url(f"many/{number:02d}") for number in range(40)))
+        server.fault("/many/*", "status", code=503, times=2, after=11)
+        with table.row("too busy for two of many"):
+            equal([entry["size"] for entry in plan(server.url("n.txt"), n_connections=4).files.values()], list(range(40)), "sizes")
         server.clear()
         write(box, "m.txt", (server.url("a.bin") + "\n" + server.url("gone.bin") + "\n").encode())
         with table.row("404"):

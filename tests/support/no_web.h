@@ -97,6 +97,12 @@ int http_look(struct http *http, const char *url, const _Atomic bool *cancel, st
         return r;
 }
 
+/* Nothing is asked for by one thread: the threads do it all. */
+void http_look_at_many(struct http *http, const struct http_looks *looks) {
+        (void)http;
+        (void)looks;
+}
+
 static struct plan *survey(const struct origin_options *options) {
         struct plan *plan = NULL;
         struct why why = { 0 };

@@ -1,5 +1,6 @@
 /* A list of URLs. It has no sizes, so the server is asked for each, many at a time: a request a file, which a
- * manifest saves. */
+ * manifest saves. One thread asks all of them once; what is left after the first that fails is for threads that ask one
+ * after the other, again, in other ways, and say what is wrong. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -15,9 +16,11 @@
 #include "proto/base/cleanup.h"
 
 #define THREADS_DEFAULT 16u
+#define THREADS_MOST    64u          /* they wait each for itself */
 #define TICK_NS         100000000ull /* how soon a cancelled survey is noticed */
 
 struct fact {
+        bool is_known;
         uint64_t n_bytes;
         char *etag;     /* NULL: none */
         char *modified; /* where there is no ETag; NULL: none */
@@ -52,23 +55,29 @@ static void note_failure(struct lookers *lookers, uint64_t idx, int result, cons
         lookers->stop = true;
 }
 
+static int list_note(struct fact *fact, const struct http_facts *facts) {
+        char *known = NULL;
+
+        if (facts->etag[0] || facts->modified[0]) {
+                known = strdup(facts->etag[0] ? facts->etag : facts->modified);
+                if (!known)
+                        return -ENOMEM;
+        }
+        *(facts->etag[0] ? &fact->etag : &fact->modified) = known;
+        fact->n_bytes = facts->n_bytes;
+        fact->is_known = true;
+        return 0;
+}
+
 static int list_look(struct lookers *lookers, uint64_t idx, struct why *why) {
         const char *url = lookers->list->items[idx].url;
         struct http_facts facts;
         struct url address;
-        char *known;
         int r = url_parse(url, &address, why);
 
         if (r == 0)
                 r = origin_look(lookers->run->http, url, &address, &lookers->stop, &facts, why);
-        if (r < 0)
-                return r;
-        lookers->facts[idx].n_bytes = facts.n_bytes;
-        if (!facts.etag[0] && !facts.modified[0])
-                return 0;
-        known = strdup(facts.etag[0] ? facts.etag : facts.modified);
-        *(facts.etag[0] ? &lookers->facts[idx].etag : &lookers->facts[idx].modified) = known;
-        return known ? 0 : -ENOMEM;
+        return r < 0 ? r : list_note(&lookers->facts[idx], &facts);
 }
 
 static void list_look_on(void *userdata) {
@@ -81,6 +90,8 @@ static void list_look_on(void *userdata) {
 
                 if (idx >= lookers->list->n_items)
                         break;
+                if (lookers->facts[idx].is_known)
+                        continue;
                 r = list_look(lookers, idx, &why);
                 if (r < 0)
                         note_failure(lookers, idx, r, &why);
@@ -99,16 +110,51 @@ static void list_on_tick(void *userdata) {
                 note_failure(lookers, 0, r, &why);
 }
 
+/* ---- by one thread, as long as all goes well --------------------------------------------------------------------- */
+
+static const char *list_url(void *userdata, uint64_t idx) {
+        const struct lookers *lookers = userdata;
+        const char *url = lookers->list->items[idx].url;
+
+        return strncmp(url, "file:", 5) == 0 ? NULL : url;
+}
+
+/* What origin_look() would refuse, it shall: it knows why. */
+static bool list_take(void *userdata, uint64_t idx, const struct http_facts *facts) {
+        struct lookers *lookers = userdata;
+
+        if (facts->is_html || facts->n_bytes == UINT64_MAX || list_note(&lookers->facts[idx], facts) < 0)
+                return false;
+        lookers->n_done++;
+        return true;
+}
+
+static bool list_is_to_stop(void *userdata) {
+        struct lookers *lookers = userdata;
+
+        list_on_tick(lookers);
+        return lookers->stop;
+}
+
 static int list_look_at_all(struct lookers *lookers, struct why *why) {
         struct origin_run *run = lookers->run;
-        uint64_t n_threads = run->options->n_connections ? run->options->n_connections : THREADS_DEFAULT;
+        uint64_t n = run->options->n_connections ? run->options->n_connections : THREADS_DEFAULT;
+        struct http_looks looks = { .n = lookers->list->n_items,
+                                    .url = list_url,
+                                    .take = list_take,
+                                    .is_to_stop = list_is_to_stop,
+                                    .userdata = lookers };
         int r;
 
-        if (n_threads > CREW_MAX)
-                n_threads = CREW_MAX;
-        if (n_threads > lookers->list->n_items)
-                n_threads = lookers->list->n_items;
-        r = crew_run("survey", (uint32_t)n_threads, list_look_on, TICK_NS, list_on_tick, lookers);
+        if (n > lookers->list->n_items)
+                n = lookers->list->n_items;
+        looks.n_connections = (uint32_t)n;
+        if (n > 0)
+                http_look_at_many(run->http, &looks);
+        if (lookers->n_done == lookers->list->n_items || lookers->stop)
+                return lookers->result < 0 ? why_set(why, lookers->result, "%s", lookers->why.text) : 0;
+        n = n < THREADS_MOST ? n : THREADS_MOST;
+        r = crew_run("survey", (uint32_t)n, list_look_on, TICK_NS, list_on_tick, lookers);
         if (r < 0)
                 return why_errno(why, r, "%s: no thread to ask with", run->shown);
         return lookers->result < 0 ? why_set(why, lookers->result, "%s", lookers->why.text) : 0;

@@ -16,7 +16,6 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 
-#define LOOKING    64u /* of them at most ask for the sizes of a list's files */
 #define STALL_S    10u
 #define TRIES      5u /* then the dataset cannot be read, and its jobs wait (pipeline/failure/outage.h) */
 #define WORD_BYTES 40u
@@ -82,6 +81,7 @@ static int cached_new(struct cache *cache, const struct cached_terms *terms, str
         cached->cache = cache;
         cached->refs = 1;
         cached->files_fd = cached->journal.fd = -1;
+        cached->n_connections = terms->n_connections ? terms->n_connections : DLP_ORIGIN_CONNECTIONS;
         for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
                 cached->texts[i] = texts[i] && *texts[i] ? strdup(texts[i]) : NULL;
                 if (texts[i] && *texts[i] && !cached->texts[i])
@@ -128,7 +128,7 @@ static int list_origin(struct cached *cached, const struct cached_terms *terms, 
         struct origin_options options = { .url = terms->url,
                                           .kind = terms->kind ? terms->kind : "auto",
                                           .unpack = "no",
-                                          .n_connections = LOOKING,
+                                          .n_connections = cached->n_connections,
                                           .progress = terms->progress,
                                           .userdata = terms->userdata,
                                           .cancel = terms->cancel };
@@ -213,7 +213,6 @@ static int open_folder(struct cached *cached, const atomic_bool *cancel, struct 
 static int start_fetching(struct cached *cached, const struct cached_terms *terms, struct why *why) {
         struct fetcher_options options = { .http = cached->http, .done = keeper_take };
 
-        cached->n_connections = terms->n_connections ? terms->n_connections : DLP_ORIGIN_CONNECTIONS;
         options.n_connections = cached->n_connections;
         options.max_bytes_per_s = cached->cache->options.fetch_limit;
         return fetcher_start(&options, &cached->fetcher, why);
