@@ -45,6 +45,7 @@ int metrics_run(struct context *context, const struct command *command, int argc
 int workers_run(struct context *context, const struct command *command, int argc, char **argv);
 int order_run(struct context *context, const struct command *command, int argc, char **argv);
 int plan_run(struct context *context, const struct command *command, int argc, char **argv);
+int index_run(struct context *context, const struct command *command, int argc, char **argv);
 int stage_run(struct context *context, const struct command *command, int argc, char **argv);
 int read_run(struct context *context, const struct command *command, int argc, char **argv);
 int check_steps_run(struct context *context, const struct command *command, int argc, char **argv);

@@ -57,6 +57,12 @@ static const struct command COMMANDS[] = {
           "dataloaderd-stage(8): 0 done, 64 usage, 69 origin or node, 71 system error, 75 another staging is running, "
           "76 files differ from what they should be, 78 configuration.",
           stage_run },
+        { "index", "DATASET", "write out the index of a dataset, to be laid beside the data",
+          "Writes the index to standard output. Of tar, TFRecord, jsonl and csv it is made by reading all of the data. "
+          "As a file .dataloaderd.index below the dataset's URL, beside the data, it spares that to all other nodes "
+          "and people: dlctl index s3://bucket/train | aws s3 cp - s3://bucket/train/.dataloaderd.index. It is of just "
+          "these files and options: once one of them changes, it is passed over, with a line in the log.",
+          index_run },
         { "order", "", "the sample indices of a rank, without a daemon",
           "Prints the sample indices that a rank gets in an epoch, one on each line, as torch's DistributedSampler "
           "gives them for the same seed and epoch. Needs no daemon.",

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/ctl/ctl_opened.h"
 #include "daemon/ctl/handlers.h"
-#include "daemon/ctl/users/access.h"
 #include "daemon/data/orders/source_blocks.h"
 #include "proto/fetching.h"
 #include "proto/order/epoch_plan.h"
@@ -135,15 +135,10 @@ static int fill_ends(const struct source *source, struct budget *budget, uint64_
 static int find_source(struct session *session, const char *name, const struct source **ret_source, struct why *why) {
         struct catalog_entry *entry;
         const struct source *source;
-        int r = access_find_dataset(session, name, &entry, why);
+        int r = opened_find(session, name, &entry, why);
 
         if (r < 0)
                 return r;
-        if (entry->state != CATALOG_READY) {
-                catalog_try_again(entry);
-                return why_set(why, -EBUSY, "%s: %s%s%s; where its samples lie is known once it is ready", entry->name,
-                               catalog_state_name(entry->state), entry->text.text[0] ? ": " : "", entry->text.text);
-        }
         source = dataset_source(entry->open->dataset);
         if (source->growth || source->n_samples == DLP_UNKNOWN)
                 return why_set(why, -EINVAL, "%s: is still being written, so where its samples lie is not known",

@@ -14,6 +14,7 @@ void handle_classes(struct session *session, const Dlp__Request *request);
 void handle_ranks(struct session *session, const Dlp__Request *request);
 void handle_samples(struct session *session, const Dlp__Request *request);
 void handle_places(struct session *session, const Dlp__Request *request);
+void handle_index(struct session *session, const Dlp__Request *request);
 void handle_fill(struct session *session, const Dlp__Request *request);
 void handle_trace(struct session *session, const Dlp__Request *request);
 void handle_replay(struct session *session, const Dlp__Request *request);

@@ -413,8 +413,9 @@ static int dataset_open_source(struct dataset *dataset, const struct dataset_spe
                              : format->open(dataset->root_fd, &dataset->files, &dataset->options, watch, spec->budget,
                                             &dataset->index, why);
         }
-        if (spec->given_index && index_given_open(spec, format->name, dataset->options.digest, index_dir, index_path,
-                                                  &dataset->index, &report->not_taken) == 0) {
+        if (spec->given_index &&
+            index_given_open(spec, format->name, spec->origin ? dataset->options_digest : dataset->options.digest,
+                             index_dir, index_path, &dataset->index, &report->not_taken) == 0) {
                 report->how = DATASET_GIVEN;
                 dataset->is_given = true;
                 return 0;

@@ -38,8 +38,8 @@ struct dataset_spec {
 
         /* An index that was made together with the folder, which never changes. If the index has this digest and the
          * format, a copy of it is used, without a look at the folder. NULL: none. */
-        const char *given_index; /* its path */
-        const char *given_digest;
+        const char *given_index;  /* its path */
+        const char *given_digest; /* "": any; its options say of which listing it is */
 
         /* Where its files are filled from as they are read; outlives the dataset. NULL: they are what they are. */
         const struct indexing_origin *origin;

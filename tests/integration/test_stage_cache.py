@@ -7,9 +7,10 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import DLCTL, case, contains, equal, few, main, patience, within
+from harness import DLCTL, case, contains, equal, few, main, patience, within, write
 from private import Home
-from web_origin import Nginx, bytes_of, check_images, list_of, make_images, make_mds
+from tars import archive
+from web_origin import Nginx, bytes_of, check_images, list_of, make_images, make_mds, noise
 
 PICTURES = ' {format="imagefolder"}'
 MIB = 1 << 20
@@ -110,6 +111,44 @@ def _(box):
     equal(run.returncode in (-signal.SIGINT, 130), True, f"ended with {run.returncode}")
     staged(home.dlctl("--private", "--format", "json", "stage", url))
     equal(len(sent(server, "images")), 60, "requests for 60 files")
+
+
+@case("an index that is laid beside the data spares reading them, to other nodes too; of other files or options, or damaged, it is passed over")
+def _(box):
+    root = box.path("origin")
+    for shard in range(6):
+        archive(os.path.join(root, "tars", f"{shard:03d}.tar"),
+                [(f"{shard}{number:03d}.{what}", noise(number, 200000 + number) if what == "bin" else b"%d" % number)
+                 for number in range(20) for what in ("bin", "cls")])
+    terms = {"pipeline": "bin; cls", "batch": 4, "seed": 3}
+    here = Home(box).read(os.path.join(root, "tars"), **terms)
+    server = Nginx(box, root)
+    url = list_of(server, root, "tars")
+    done = subprocess.run([DLCTL, "--private", "index", url], env=Home(box).env, capture_output=True, check=False)
+    equal(done.returncode, 0, done.stderr)
+    place = os.path.join(root, "tars", ".dataloaderd.index")
+    write(place, done.stdout)
+    equal(list_of(server, root, "tars"), url, "the list, with the index")
+
+    def opened():
+        """Another node. Bytes of the archives that were read to open it; whether its samples are right; what it says."""
+        home = Home(box)
+        n_before = len(server.seen())
+        home.good("datasets", url)
+        asked = [row for row in server.seen()[n_before:] if row[0] == "GET" and row[3].endswith(".tar")]
+        equal(home.read(url, **terms), here, "lines")
+        return sum(row[2] for row in asked), home.log()
+
+    n_read, log = opened()
+    contains(log, "with the index beside it")
+    equal(n_read < 12 * MIB, True, f"{n_read} bytes of 24 MiB were read, where the first ones' heads tell the format")
+    write(place, done.stdout[:-1] + bytes([done.stdout[-1] ^ 1]))
+    contains(opened()[1], "the index beside it cannot be used")
+    write(place, done.stdout)
+    archive(os.path.join(root, "tars", "000.tar"), [(f"0{number:03d}.{what}", noise(7, 200) if what == "bin" else b"7")
+                                                    for number in range(20) for what in ("bin", "cls")])
+    here = Home(box).read(os.path.join(root, "tars"), **terms)
+    contains(opened()[1], "the index beside it cannot be used")
 
 
 if __name__ == "__main__":

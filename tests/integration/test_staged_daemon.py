@@ -88,7 +88,7 @@ def _(box):
     check_bytes(lines, samples_of(version))
     row = dataset(daemon)
     equal((row["state"], row["version"], row["staged_unix"]), ("ready", os.path.basename(version), 1700000000), "dlctl")
-    contains(daemon.log(), "opened as staged")
+    contains(daemon.log(), "opened with the index beside it")
     equal("indexed" in daemon.log(), False, "an index was made here")
     with open(version + ".index", "rb") as staged, open(os.path.join(daemon.folder, "index", "d.index"), "rb") as ours:
         equal(ours.read() == staged.read(), True, "the copy that is served from")
@@ -262,7 +262,7 @@ def _(box):
         index.truncate(100)
     daemon = box.daemon({"d": place.keys})
     check_sequence(daemon.read("d"), N)
-    contains(daemon.log(), "the staged index cannot be used")
+    contains(daemon.log(), "the index beside it cannot be used")
     place.stage(N + 1, index="none")
     daemon.wait_log(" replaces ", 10)
     check_sequence(daemon.read("d", job="next"), N + 1)
@@ -294,13 +294,13 @@ def _(box):
     lines = running.good()
     check_sequence(lines, N, epochs=4)
     check_bytes(lines, samples_of(version))
-    equal(daemon.log().count("opened as staged"), 1, "it was opened once")
+    equal(daemon.log().count("opened with the index beside it"), 1, "it was opened once")
 
     write(index, whole)
     daemon.kill()
     daemon.start()
     check_sequence(daemon.read("d"), N)
-    equal(daemon.log().count("opened as staged"), 2, "after a restart the copy is taken again")
+    equal(daemon.log().count("opened with the index beside it"), 2, "after a restart the copy is taken again")
 
 
 @case("a shard of a served version that is mended, with the same bytes in another file, goes on being served")

@@ -38,6 +38,7 @@ static const struct {
         { DLP__REQUEST__BODY_SAMPLES, handle_samples },
         { DLP__REQUEST__BODY_PLACES, handle_places },
         { DLP__REQUEST__BODY_FILL, handle_fill },
+        { DLP__REQUEST__BODY_INDEX, handle_index },
         { DLP__REQUEST__BODY_WHO, handle_who },
         { DLP__REQUEST__BODY_STOP, handle_stop },
         { DLP__REQUEST__BODY_WAIT, handle_wait },

@@ -22,7 +22,7 @@ struct given {
 static int index_given_check(const struct given *given, const struct source *index, struct why *ret_why) {
         const struct dataset_spec *spec = given->spec;
 
-        if (strcmp(index->digest, spec->given_digest) != 0)
+        if (spec->given_digest[0] && strcmp(index->digest, spec->given_digest) != 0)
                 return why_set(ret_why, -EBADMSG, "%s: its digest is %.12s, not %.12s", spec->given_index,
                                index->digest, spec->given_digest);
         if (strcmp(index->format, given->format) != 0)

@@ -144,6 +144,9 @@ static int open_remote(struct opening *opening, struct dataset_spec *spec, const
                 return r;
         spec->path = cached_path(opening->remote->cached);
         spec->origin = &opening->remote->origin;
+        if (!opening->is_arriving)
+                remote_fetch_index(opening->remote, watch->cancel, opening->index);
+        spec->given_index = opening->index[0] ? opening->index : NULL;
         return 0;
 }
 
@@ -183,6 +186,7 @@ static int open_dataset(struct opening *opening, struct dataset_spec *spec, cons
 
         if (r != -ENOTSUP)
                 return r;
+        spec->given_index = NULL; /* what lies beside them is of the compressed files */
         r = opening_unpack(opening, spec, watch);
         if (r == 0)
                 r = open_plain(opening, spec, watch);
@@ -293,8 +297,9 @@ void entry_free(struct catalog_entry *entry) {
 static void log_opened(const struct catalog_entry *entry, const struct dataset_report *report) {
         const struct source *index = dataset_source(entry->open->dataset);
         static const char *const HOW[] = {
-                [DATASET_LOADED] = "opened",          [DATASET_BUILT] = "indexed", [DATASET_REBUILT] = "indexed again",
-                [DATASET_GIVEN] = "opened as staged", [DATASET_LIVE] = "opened",
+                [DATASET_LOADED] = "opened",         [DATASET_BUILT] = "indexed",
+                [DATASET_REBUILT] = "indexed again", [DATASET_GIVEN] = "opened with the index beside it",
+                [DATASET_LIVE] = "opened",
         };
 
         if (index->growth)
@@ -311,7 +316,7 @@ static void log_opened(const struct catalog_entry *entry, const struct dataset_r
                             entry->name, index->n_refused, index->refused[0].name, index->refused[0].reason,
                             entry->name);
         if (report->not_taken.text[0])
-                log_warning("dataset", "%s: the staged index cannot be used: %s; a new one was made here", entry->name,
+                log_warning("dataset", "%s: the index beside it cannot be used: %s; one was made here", entry->name,
                             report->not_taken.text);
         if (entry->open->doubt.text[0])
                 log_warning("dataset", "%s: %s", entry->name, entry->open->doubt.text);

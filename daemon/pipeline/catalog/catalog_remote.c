@@ -1,9 +1,13 @@
 #include "daemon/pipeline/catalog/catalog_remote.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "daemon/pipeline/catalog/catalog.h"
+#include "proto/base/cleanup.h"
 
 static int on_read(void *userdata, int fd, void *into, size_t n_bytes, uint64_t offset, const atomic_bool *cancel) {
         struct remote *remote = userdata;
@@ -70,6 +74,25 @@ int remote_open(struct cache *cache, const struct cached_terms *terms, const str
                                                    .userdata = remote };
         *ret_remote = remote;
         return 0;
+}
+
+#define INDEX_PART_BYTES (1u << 20)
+
+void remote_fetch_index(struct remote *remote, const atomic_bool *cancel, char ret_path[PATH_MAX]) {
+        int n = snprintf(ret_path, PATH_MAX, "%s/" CACHE_INDEX_NAME, cached_path(remote->cached));
+        _cleanup_(closep) int fd = n < PATH_MAX ? open(ret_path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+        _cleanup_(freep) void *part = fd >= 0 ? malloc(INDEX_PART_BYTES) : NULL;
+        struct stat status;
+        struct why why;
+        int r = part && fstat(fd, &status) == 0 ? 0 : -ENOENT;
+
+        for (off_t at = 0; r >= 0 && at < status.st_size; at += INDEX_PART_BYTES)
+                r = cached_read(remote->cached, fd, part,
+                                status.st_size - at < INDEX_PART_BYTES ? (size_t)(status.st_size - at)
+                                                                       : INDEX_PART_BYTES,
+                                (uint64_t)at, cancel, &why);
+        if (r < 0)
+                ret_path[0] = '\0'; /* it is made here, which says what there is to say */
 }
 
 void remote_unref(struct remote *remote) {

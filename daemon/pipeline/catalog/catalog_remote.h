@@ -1,6 +1,8 @@
 /* pipeline/catalog/catalog_remote.h: a dataset that lies elsewhere, in the cache of this node (store/cache/cache.h). */
 #pragma once
 
+#include <limits.h>
+
 #include "daemon/data/dataset.h"
 #include "daemon/store/cache/cache.h"
 
@@ -30,6 +32,10 @@ struct remote {
 /* Asks the origin what it has. `watch` may be NULL. Blocks. As cached_open(). */
 int remote_open(struct cache *cache, const struct cached_terms *terms, const struct index_watch *watch,
                 struct remote **ret_remote, struct why *why);
+
+/* The index that lies beside the data (CACHE_INDEX_NAME), once all of it is here; "": there is none, or it cannot be
+ * had. Blocks. */
+void remote_fetch_index(struct remote *remote, const atomic_bool *cancel, char ret_path[PATH_MAX]);
 
 void remote_unref(struct remote *remote); /* NULL is fine */
 

@@ -31,6 +31,9 @@
 
 #define CACHE_CHUNK_BYTES DLP_CHUNK_BYTES
 
+/* A file of this name beside the data is an index of them that dlctl index has written. */
+#define CACHE_INDEX_NAME ".dataloaderd.index"
+
 struct cache;
 struct cached;
 struct peers;
@@ -79,7 +82,8 @@ void cached_unref(struct cached *cached); /* NULL is fine */
 /* Where the files are: a folder, or the one file of an origin that is one. */
 const char *cached_path(const struct cached *cached);
 
-/* Of the paths, sizes and ETags of all files: while it stays the same, so do all bytes. 64 hexadecimal digits. */
+/* Of the paths, sizes and ETags of all files but CACHE_INDEX_NAME: while it stays the same, so
+ * do all bytes of the data. 64 hexadecimal digits. */
 const char *cached_digest(const struct cached *cached);
 
 /* What was noticed when it was opened and should be logged; "": nothing. */

@@ -118,7 +118,8 @@ struct cached {
         struct fetcher *fetcher; /* cache->lock; NULL: nothing is fetched any more */
         uint32_t n_connections;
         struct plan *plan;
-        uint64_t *first; /* chunk of each file, and after the last one the number of all */
+        char data_digest[65]; /* cached_digest() */
+        uint64_t *first;      /* chunk of each file, and after the last one the number of all */
         uint64_t n_chunks;
         uint8_t *states;   /* enum chunk_state; cache->lock */
         uint16_t *pins;    /* cache->lock */

@@ -142,6 +142,23 @@ static int list_origin(struct cached *cached, const struct cached_terms *terms, 
         return r;
 }
 
+/* Who writes an index to the data must not make other data of them by that. */
+static int digest_data(struct cached *cached, struct why *why) {
+        _cleanup_(plan_freep) struct plan *begun = NULL, *data = NULL;
+        int64_t index = plan_n_files(cached->plan) > 1 ? plan_find(cached->plan, CACHE_INDEX_NAME) : -1;
+        int r = 0;
+
+        for (uint64_t i = 0; index >= 0 && i < plan_n_files(cached->plan) && r == 0; i++)
+                if (i != (uint64_t)index)
+                        r = plan_add(&begun, plan_file(cached->plan, i), why);
+        if (r == 0 && index >= 0)
+                r = plan_finish(&begun, &data, why);
+        if (r == 0)
+                snprintf(cached->data_digest, sizeof(cached->data_digest), "%s",
+                         plan_digest(data ? data : cached->plan));
+        return r;
+}
+
 /* The mirror has each file below its URL, by the same path. It is asked first (struct fetch_job, idx_mirror); what it
  * says of its ETag holds for itself alone. */
 static int add_mirror(struct cached *cached, struct why *why) {
@@ -245,7 +262,7 @@ static struct cached *find_unused(struct cache *cache, const struct cached *now)
                 next = LIST_NEXT(cached, entry);
                 pthread_mutex_lock(&cache->lock);
                 is_used = cached->refs > 0;
-                if (!is_used && is_this && strcmp(cached_digest(cached), cached_digest(now)) == 0) {
+                if (!is_used && is_this && strcmp(plan_digest(cached->plan), plan_digest(now->plan)) == 0) {
                         cached->refs++;
                         found = cached;
                 }
@@ -318,6 +335,8 @@ int cached_open(struct cache *cache, const struct cached_terms *terms, struct ca
         r = cached_connect(cached, why);
         if (r == 0)
                 r = list_origin(cached, terms, why);
+        if (r == 0)
+                r = digest_data(cached, why);
         if (r == 0 && cached->texts[CACHED_MIRROR])
                 r = add_mirror(cached, why);
         if (r < 0)
@@ -373,7 +392,7 @@ const char *cached_path(const struct cached *cached) {
 }
 
 const char *cached_digest(const struct cached *cached) {
-        return plan_digest(cached->plan);
+        return cached->data_digest;
 }
 
 const char *cached_notice(const struct cached *cached) {
