@@ -1,11 +1,13 @@
 /* The fetcher, http and their callers: many threads submit, ask for counts and documents, and stop. The origin is a
  * file, so that no server is needed. */
 #include <errno.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "daemon/fetch/fetch.h"
@@ -71,7 +73,7 @@ static void begin(uint32_t n_connections) {
         ck_assert_int_eq(fetcher_start(&options, &fetcher, NULL), 0);
 }
 
-static void submit(uint32_t number) {
+static void submit_taken(uint32_t number, int (*take)(struct fetch_piece *, uint32_t, const uint8_t *, size_t)) {
         struct own_job *own = &jobs[number];
 
         for (uint32_t i = 0; i < N_PIECES; i++)
@@ -79,10 +81,15 @@ static void submit(uint32_t number) {
                         .file = &file,
                         .offset = (number * 37 + i * 11) % (N_BYTES / PIECE) * PIECE,
                         .n_bytes = PIECE,
-                        .into = own->into[i],
+                        .into = take ? NULL : own->into[i],
+                        .take = take,
                 };
         own->job = (struct fetch_job){ .pieces = own->pieces, .n_pieces = N_PIECES, .userdata = own };
         fetcher_submit(fetcher, &own->job);
+}
+
+static void submit(uint32_t number) {
+        submit_taken(number, NULL);
 }
 
 static void *submit_many(void *argument) {
@@ -269,6 +276,71 @@ START_TEST(many_threads_ask_for_documents) {
 }
 END_TEST
 
+/* A server that answers each of N_PIECES requests at once. */
+static void *serve_pieces(void *argument) {
+        int listen_fd = *(int *)argument;
+
+        for (uint32_t i = 0; i < N_PIECES; i++) {
+                char asked[4096] = "", answer[PIECE + 256];
+                int fd = accept(listen_fd, NULL, NULL), n_head;
+                unsigned long first;
+                size_t n = 0;
+
+                while (!strstr(asked, "\r\n\r\n"))
+                        n += (size_t)read(fd, asked + n, sizeof(asked) - 1 - n);
+                first = strtoul(strstr(asked, "bytes=") + 6, NULL, 10);
+                n_head = snprintf(answer, sizeof(answer),
+                                  "HTTP/1.1 206 P\r\nConnection: close\r\nContent-Range: bytes %lu-%lu/%u\r\n\r\n",
+                                  first, first + PIECE - 1, N_BYTES);
+                memset(answer + n_head, 'x', PIECE);
+                ck_assert_int_eq(write(fd, answer, (size_t)n_head + PIECE), n_head + (int)PIECE);
+                close(fd);
+        }
+        return NULL;
+}
+
+/* The first time it takes as long as on a disk that is slow to write to. */
+static int take_slowly(struct fetch_piece *piece, uint32_t at, const uint8_t *bytes, size_t n_bytes) {
+        static bool was_slow;
+
+        (void)piece;
+        (void)at;
+        (void)bytes;
+        (void)n_bytes;
+        if (!was_slow)
+                usleep(2000000);
+        was_slow = true;
+        return 0;
+}
+
+START_TEST(an_answer_is_not_late_because_the_fetcher_was_away) {
+        struct fetcher_options options = { .n_connections = N_PIECES, .answer_ns = 1000000000, .done = on_done };
+        struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
+        int listen_fd = socket(AF_INET, SOCK_STREAM, 0);
+        struct fetcher_counts counts;
+        pthread_t server;
+
+        setup();
+        ck_assert_int_eq(bind(listen_fd, (struct sockaddr *)&address, sizeof(address)), 0);
+        ck_assert_int_eq(listen(listen_fd, N_PIECES), 0);
+        getsockname(listen_fd, (struct sockaddr *)&address, &(socklen_t){ sizeof(address) });
+        snprintf(url, sizeof(url), "http://127.0.0.1:%u/f", ntohs(address.sin_port));
+        ck_assert_int_eq(pthread_create(&server, NULL, serve_pieces, &listen_fd), 0);
+        options.http = http;
+        ck_assert_int_eq(fetcher_start(&options, &fetcher, NULL), 0);
+        submit_taken(0, take_slowly);
+        while (atomic_load(&n_done) < 1)
+                usleep(1000);
+        pthread_join(server, NULL);
+        close(listen_fd);
+        fetcher_counts(fetcher, &counts);
+        fetcher_stop(fetcher);
+        ck_assert_int_eq(jobs[0].job.result, 0);
+        ck_assert_uint_eq(counts.n_retries, 0);
+        teardown();
+}
+END_TEST
+
 START_TEST(a_fetcher_without_work_stops) {
         setup();
         begin(0);
@@ -305,6 +377,7 @@ int main(void) {
                 { "threads", jobs_are_hurried_and_canceled_by_many_threads_and_each_comes_back_once },
                 { "threads", a_stop_gives_every_job_back },
                 { "threads", many_threads_ask_for_documents },
+                { "threads", an_answer_is_not_late_because_the_fetcher_was_away },
                 { "ends", a_fetcher_without_work_stops },
                 { "ends", a_job_of_nothing_and_one_of_empty_pieces_are_done },
         };

@@ -262,7 +262,7 @@ int download_begin(struct download *download, const struct http *http, struct wh
                 .userdata = download,
         };
 
-        download->is_checked = download->is_refused = download->is_late = false;
+        download->is_checked = download->is_refused = download->is_late = download->is_overdue = false;
         download->n_skip = 0;
         return http_request_init(&download->request, http, download->easy, &ask, why);
 }

@@ -43,6 +43,7 @@ struct download {
         CURL *easy; /* made with the first, then kept */
         struct server *server;
         uint64_t begun_ns;
+        bool is_overdue;                  /* its answer had not begun when it should have */
         bool is_unanswered;               /* it is in its server's list of these */
         TAILQ_ENTRY(download) unanswered; /* in that list */
         struct download *twin;            /* the same piece, asked for a second time; NULL */

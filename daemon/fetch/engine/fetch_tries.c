@@ -399,7 +399,8 @@ static uint64_t take_held(struct fetcher *fetcher, uint64_t until_ns) {
         return until_ns;
 }
 
-/* Those whose answer has not begun in time. */
+/* Those whose answer has not begun in time. One that is overdue ends with the next look: this thread may have been away
+ * itself, as on a disk that is slow to write to, and what has come meanwhile is read before that. */
 static void end_silent(struct fetcher *fetcher, uint64_t now_ns) {
         if (fetcher->answer_ns == 0 || now_ns - fetcher->looked_ns < fetcher->answer_ns / 8)
                 return;
@@ -407,9 +408,13 @@ static void end_silent(struct fetcher *fetcher, uint64_t now_ns) {
         for (uint32_t i = 0; i < fetcher->n_downloads; i++) {
                 struct download *download = &fetcher->downloads[i];
 
-                if (download->state == DOWNLOAD_RUNNING && !download_is_answered(download) &&
-                    now_ns - download->begun_ns > fetcher->answer_ns)
+                if (download->state != DOWNLOAD_RUNNING || download_is_answered(download) ||
+                    now_ns - download->begun_ns <= fetcher->answer_ns)
+                        continue;
+                if (download->is_overdue)
                         fetch_tries_end(fetcher, download, CURLE_OPERATION_TIMEDOUT);
+                else
+                        download->is_overdue = true;
         }
 }
 
