@@ -44,6 +44,7 @@ struct fetch_piece {
         /* On the fetcher's thread: these bytes of the piece, from `at` on. They come in sequence, and begin again at 0
          * if another mirror sends the piece. A negative errno ends the job with it: no other try, and no mirror. */
         int (*take)(struct fetch_piece *piece, uint32_t at, const uint8_t *bytes, size_t n_bytes);
+        void *userdata; /* take()'s */
 
         bool has_xxh3; /* set when it is there: the server told a digest of the chunk */
         uint64_t xxh3;

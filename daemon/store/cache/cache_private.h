@@ -51,9 +51,19 @@ enum flight_queue {
         N_FLIGHT_QUEUES
 };
 
+/* The last of what has come of a part, to be written at once. */
+struct landing {
+        uint8_t *part; /* NULL: nothing has come */
+        uint32_t n_part;
+};
+
 struct flight {
         struct fetch_job job;
-        struct fetch_piece piece; /* of `job` */
+        struct fetch_piece piece; /* all of it */
+        struct landing landing;
+        struct fetch_piece *holes; /* of a chunk, without what its pieces bring or have brought; NULL: all of it */
+        struct landing *landings;  /* of each */
+        uint32_t n_holes;
         struct cached *cached;
         uint64_t chunk;
         bool is_chunk;    /* all of it */
@@ -68,6 +78,8 @@ struct flight {
         uint32_t n_asked;     /* nodes that were, in vain */
         uint32_t n_full;      /* times that the disk had no room for it */
         struct peer_ask *ask; /* while one is */
+        bool is_waiting;      /* a chunk that lacks only pieces which are on their way; it is not in the air's counts */
+        bool has_lost;        /* a piece that it has left out does not come */
         enum flight_phase phase;
         uint64_t id;             /* of a piece: how wants know it again */
         uint32_t n_users;        /* of a piece: wants that need it, and have not been released */
@@ -77,9 +89,7 @@ struct flight {
         /* The fetcher's thread's, from flight_submit() until keeper_take(). */
         int fd;                 /* -1: nothing has come */
         int write_error;        /* negative errno; 0 */
-        uint8_t *part;          /* the last of what has come, to be written at once; NULL: nothing has come */
-        uint32_t n_part;        /* bytes */
-        XXH3_state_t *digested; /* of a chunk: the bytes so far; NULL of a piece */
+        XXH3_state_t *digested; /* of a chunk that comes as a whole: the bytes so far; NULL of a piece */
 
         STAILQ_HEAD(, flight_waiter) waiters;
         TAILQ_ENTRY(flight) entry; /* of a queue of the cache */
@@ -170,7 +180,7 @@ struct cache {
         uint64_t n_flying_bytes, n_flying_peer_bytes; /* of all, and of those that other nodes are asked for */
         uint64_t flying_max; /* of either; lower since the disk was full of what was on its way */
         uint32_t n_flying, n_flying_peer;
-        uint32_t n_peer_buffers;
+        uint64_t n_peer_buffer_bytes;
         struct peers *peers;          /* NULL: there are none */
         struct fetcher *peer_fetcher; /* NULL: none of them is asked any more */
         struct http *peer_http;
@@ -233,8 +243,9 @@ struct chunk_place cached_place(const struct cached *cached, uint64_t chunk);
 void cached_chunks_of(const struct cached *cached, uint64_t idx_file, uint64_t offset, uint64_t n_bytes,
                       uint64_t *ret_begin, uint64_t *ret_end);
 
-/* As cached_want(), for another node that asks for a whole chunk; cache->lock is held. -EDEADLK: this node has asked
- * another one for it. */
+/* As cached_want(), for another node that asks for want->offset, n_bytes of a chunk. If that is no small part of it,
+ * the whole chunk is wanted. What has to be fetched comes from the origin, and of a part the chunk follows. cache->lock
+ * is held. -EDEADLK: this node has asked another one for it. */
 int cached_want_asked(struct cached *cached, struct cache_want *want, uint64_t chunk, bool is_urgent);
 
 /* The file below `folder`, or -1. */
@@ -257,8 +268,18 @@ void flight_submit(struct flight *flight);
 /* It is here, or cannot be had (result < 0): its chunk is as it is without it, but for its bytes. */
 void flight_leave_place(struct flight *flight, int result);
 
-/* Are there others of its chunk? None begins while all of it is flying. */
-bool flight_has_pieces(const struct flight *flight);
+/* A chunk of which all has come but pieces that it has left out: true if some are still on their way. The keeper has it
+ * again when none is. */
+bool flight_waits(struct flight *flight);
+
+/* A piece has landed: the chunk that has left it out may wait for it. */
+void flight_tell_chunk(struct flight *flight, bool is_lost);
+
+/* Is its chunk to come, so that a piece that has landed is worth its room? */
+bool flight_stays(const struct flight *flight);
+
+/* The chunk does not come: pieces that stayed only for it go. */
+void flights_drop_unused(struct cached *cached, uint64_t chunk);
 
 /* A flying one is no other node's any more. */
 void flight_leave_peer(struct flight *flight);
@@ -315,7 +336,8 @@ void keeper_land(struct flight *flight);
 
 /* ---- landing.c: on the fetcher's thread, without the lock ---- */
 
-/* Writes what has come of a flight into its place (struct fetch_piece). */
+/* Writes what has come of a flight, or of a hole of it, into its place (struct fetch_piece). What comes of a chunk that
+ * another node sends as a whole is written into its holes. */
 int landing_take(struct fetch_piece *piece, uint32_t at, const uint8_t *bytes, size_t n_bytes);
 
 /* No more of it comes. */

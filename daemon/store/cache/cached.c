@@ -97,6 +97,12 @@ static bool is_small(const struct cached *cached, uint64_t chunk, uint32_t n_byt
                cached->states[chunk] == CHUNK_ABSENT;
 }
 
+/* Does this bring a part of so many bytes later than a piece of its own would? */
+static bool comes_too_late(const struct flight *flight, uint32_t n_bytes) {
+        return flight->phase == FLIGHT_QUEUED && flight->is_chunk && !flight->is_urgent &&
+               is_small(flight->cached, flight->chunk, n_bytes);
+}
+
 /* What brings this part of an absent chunk the soonest: what is on its way; or, of a chunk that has not been begun, a
  * piece of its own, if that is small. */
 static struct flight *flight_for(struct cached *cached, const struct cache_want *want, uint64_t chunk) {
@@ -106,8 +112,7 @@ static struct flight *flight_for(struct cached *cached, const struct cache_want 
 
         part_in(cached, want, chunk, &offset, &n_bytes);
         flight = flight_find(cached, chunk, offset, n_bytes);
-        if (flight && !(flight->phase == FLIGHT_QUEUED && flight->is_chunk && !flight->is_urgent &&
-                        is_small(cached, chunk, n_bytes))) {
+        if (flight && !comes_too_late(flight, n_bytes)) {
                 flight_hurry(flight);
                 return flight;
         }
@@ -116,20 +121,25 @@ static struct flight *flight_for(struct cached *cached, const struct cache_want 
         return flight_begin(cached, chunk, offset, n_bytes, true); /* a chunk stays in the queue */
 }
 
+/* Waits for it, if it has not landed; a piece stays until the release. */
+static int use_flight(struct flight *flight, struct cache_want *want) {
+        int r = flight->phase == FLIGHT_LANDED ? 0 : flight_join(flight, want);
+
+        if (r == 0 && !flight->is_chunk) {
+                want->pieces[want->pieces[0] != 0] = flight->id; /* of its first and its last chunk */
+                flight->n_users++;
+                flight->is_ahead |= want->keeps_pieces;
+        }
+        return r;
+}
+
 static int want_chunk(struct cached *cached, struct cache_want *want, uint64_t chunk) {
         struct flight *flight;
 
         if (chunk_is_there(cached->states[chunk]))
                 return 0;
         flight = flight_for(cached, want, chunk);
-        if (!flight)
-                return -ENOMEM;
-        if (!flight->is_chunk) {
-                want->pieces[want->pieces[0] != 0] = flight->id; /* of its first and its last chunk */
-                flight->n_users++;
-                flight->is_ahead |= want->keeps_pieces;
-        }
-        return flight->phase == FLIGHT_LANDED ? 0 : flight_join(flight, want);
+        return flight ? use_flight(flight, want) : -ENOMEM;
 }
 
 /* The pieces of this chunk that it needed go, unless others need them. */
@@ -137,7 +147,7 @@ static void drop_pieces(struct cached *cached, const struct cache_want *want, ui
         for (size_t i = 0; i < ARRAY_SIZE(want->pieces); i++) {
                 struct flight *flight = want->pieces[i] ? flight_known(cached, chunk, want->pieces[i]) : NULL;
 
-                if (flight && --flight->n_users == 0 && flight->phase == FLIGHT_LANDED)
+                if (flight && --flight->n_users == 0 && flight->phase == FLIGHT_LANDED && !flight_stays(flight))
                         flight_remove(flight);
         }
 }
@@ -193,26 +203,42 @@ static int want_file(struct cached *cached, struct cache_want *want) {
         return want->n_missing == 0;
 }
 
+/* The chunk, or a piece and, so that its bytes have not come in vain, the chunk after it. NULL: no memory. */
+static struct flight *flight_asked(struct cached *cached, const struct cache_want *want, uint64_t chunk,
+                                   bool is_urgent) {
+        struct flight *flight = flight_find(cached, chunk, want->offset, want->n_bytes), *whole;
+        struct chunk_place place = cached_place(cached, chunk);
+
+        if (want->n_bytes == place.n_bytes)
+                return flight ? flight : begin_chunk(cached, chunk, false);
+        if (flight && !comes_too_late(flight, (uint32_t)want->n_bytes))
+                return flight;
+        whole = flight ? flight : room_is_full(cached->cache, place.n_bytes) ? NULL : begin_chunk(cached, chunk, false);
+        if (whole)
+                flight_turn_to_origin(whole);
+        return flight_begin(cached, chunk, want->offset, (uint32_t)want->n_bytes, is_urgent);
+}
+
 int cached_want_asked(struct cached *cached, struct cache_want *want, uint64_t chunk, bool is_urgent) {
         struct chunk_place place = cached_place(cached, chunk);
         struct flight *flight;
 
         want->idx_file = place.idx_file;
-        want->offset = place.offset;
-        want->n_bytes = place.n_bytes;
+        if (want->n_bytes > place.n_bytes || !is_small(cached, chunk, (uint32_t)want->n_bytes)) {
+                want->offset = place.offset;
+                want->n_bytes = place.n_bytes;
+        }
         if (cached->cache->is_cancelled || !cached->fetcher)
                 return -ECANCELED;
         if (!chunk_is_there(cached->states[chunk])) {
-                flight = flight_find(cached, chunk, place.offset, place.n_bytes);
-                if (!flight)
-                        flight = begin_chunk(cached, chunk, false);
+                flight = flight_asked(cached, want, chunk, is_urgent);
                 if (!flight)
                         return -ENOMEM;
                 if (!flight_turn_to_origin(flight))
                         return -EDEADLK;
                 if (is_urgent)
                         flight_hurry(flight);
-                if (flight_join(flight, want) < 0)
+                if (use_flight(flight, want) < 0)
                         return -ENOMEM;
         }
         cached->pins[chunk]++;

@@ -7,7 +7,8 @@
 #include "daemon/store/cache/peers/peer_asks.h"
 #include "proto/base/cleanup.h"
 
-#define FLYING_MAX 512u
+#define FLYING_MAX     512u
+#define LEFT_OUT_LEAST (32u << 10) /* fewer bytes are rather asked for twice than around them */
 
 static uint32_t bucket_of(const struct cached *cached, uint64_t chunk) {
         uint64_t mixed = ((uintptr_t)cached >> 6 ^ chunk) * 0x9e3779b97f4a7c15ull;
@@ -65,10 +66,11 @@ struct flight *flight_begin(struct cached *cached, uint64_t chunk, uint64_t offs
         flight->fd = -1;
         flight->is_urgent = is_urgent;
         flight->id = ++cache->last_id;
-        flight->piece =
-                (struct fetch_piece){ .file = place.file, .offset = offset, .n_bytes = n_bytes, .take = landing_take };
+        flight->piece = (struct fetch_piece){
+                .file = place.file, .offset = offset, .n_bytes = n_bytes, .take = landing_take, .userdata = flight
+        };
         STAILQ_INIT(&flight->waiters);
-        flight->peer = flight->is_chunk ? peer_asks_owner(cached, chunk) : 0;
+        flight->peer = peer_asks_owner(cached, chunk);
         LIST_INSERT_HEAD(&cache->buckets[bucket_of(cached, chunk)], flight, in_bucket);
         TAILQ_INSERT_TAIL(queue_of(flight), flight, entry);
         cache->n_queued++;
@@ -166,6 +168,10 @@ void flight_end(struct flight *flight) {
         LIST_REMOVE(flight, in_bucket);
         if (flight->is_chunk)
                 flight->cached->cache->n_chunks_over += flight->piece.n_bytes;
+        else if (flight->phase != FLIGHT_LANDED)
+                flight_tell_chunk(flight, true);
+        free(flight->holes);
+        free(flight->landings);
         XXH3_freeState(flight->digested);
         free(flight);
 }
@@ -239,16 +245,152 @@ bool flights_are_flying(const struct cached *cached) {
         return false;
 }
 
-/* ---- sending --------------------------------------------------------------------------------------------------- */
+/* ---- a chunk and its pieces -------------------------------------------------------------------------------------- */
 
-bool flight_has_pieces(const struct flight *flight) {
+static bool is_piece_of(const struct flight *flight, const struct flight *chunk) {
+        return !flight->is_chunk && flight->cached == chunk->cached && flight->chunk == chunk->chunk;
+}
+
+/* The first piece of the chunk that brings, or has brought, some of its bytes from `offset` to `end`, and `n_least` at
+ * least. */
+static const struct flight *next_piece(const struct flight *chunk, uint64_t offset, uint64_t end, uint32_t n_least) {
+        const struct flight *other, *first = NULL;
+
+        LIST_FOREACH(other, &chunk->cached->cache->buckets[bucket_of(chunk->cached, chunk->chunk)], in_bucket)
+                if (is_piece_of(other, chunk) && other->piece.n_bytes >= n_least && other->piece.offset < end &&
+                    offset < other->piece.offset + other->piece.n_bytes &&
+                    (!first || other->piece.offset < first->piece.offset))
+                        first = other;
+        return first;
+}
+
+/* Returns their number, and that of all pieces; `holes` NULL: only that. */
+static uint32_t find_holes(const struct flight *chunk, uint32_t n_least, struct fetch_piece *holes,
+                           uint32_t *ret_n_pieces) {
+        uint64_t at = chunk->piece.offset, end = at + chunk->piece.n_bytes;
+        uint32_t n = 0, n_pieces = 0;
+
+        while (at < end) {
+                const struct flight *next = next_piece(chunk, at, end, n_least);
+                uint64_t until = next ? next->piece.offset : end;
+
+                if (until > at && holes) {
+                        holes[n] = chunk->piece;
+                        holes[n].offset = at;
+                        holes[n].n_bytes = (uint32_t)(until - at);
+                }
+                n += until > at;
+                n_pieces += next != NULL;
+                at = next ? next->piece.offset + next->piece.n_bytes : end;
+        }
+        *ret_n_pieces = n_pieces;
+        return n;
+}
+
+/* What its pieces bring, or have brought, is not asked for again; pieces that nobody waits for, and that have not been
+ * sent, are left to the chunk. Of what another node sends nothing may be written over what somebody may be reading, so
+ * not even small pieces are. False: there is no memory. */
+static bool leave_out_pieces(struct flight *chunk) {
+        uint32_t n_least = chunk->peer ? 1 : LEFT_OUT_LEAST, n_pieces;
+        struct flight *other, *next;
+
+        free(TAKE_PTR(chunk->holes));
+        free(TAKE_PTR(chunk->landings));
+        for (other = LIST_FIRST(&chunk->cached->cache->buckets[bucket_of(chunk->cached, chunk->chunk)]); other;
+             other = next) {
+                next = LIST_NEXT(other, in_bucket);
+                if (!is_piece_of(other, chunk) || other->phase != FLIGHT_QUEUED || !STAILQ_EMPTY(&other->waiters))
+                        continue;
+                flight_unqueue(other);
+                flight_end(other);
+        }
+        chunk->has_lost = false;
+        chunk->n_holes = find_holes(chunk, n_least, NULL, &n_pieces);
+        if (n_pieces == 0) {
+                chunk->n_holes = 0;
+                return true;
+        }
+        chunk->holes = calloc(chunk->n_holes + 1, sizeof(*chunk->holes));
+        chunk->landings = calloc(chunk->n_holes + 1, sizeof(*chunk->landings));
+        if (chunk->holes && chunk->landings) {
+                find_holes(chunk, n_least, chunk->holes, &n_pieces);
+                return true;
+        }
+        chunk->n_holes = 0;
+        free(TAKE_PTR(chunk->holes));
+        return false;
+}
+
+/* Of the chunk, in one of these phases. */
+static struct flight *chunk_of(const struct flight *flight, enum flight_phase first, enum flight_phase last) {
+        struct flight *chunk;
+
+        LIST_FOREACH(chunk, &flight->cached->cache->buckets[bucket_of(flight->cached, flight->chunk)], in_bucket)
+                if (chunk->is_chunk && chunk->cached == flight->cached && chunk->chunk == flight->chunk &&
+                    chunk->phase >= first && chunk->phase <= last)
+                        return chunk;
+        return NULL;
+}
+
+static bool has_pieces_to_come(const struct flight *chunk) {
         const struct flight *other;
 
-        LIST_FOREACH(other, &flight->cached->cache->buckets[bucket_of(flight->cached, flight->chunk)], in_bucket)
-                if (other != flight && other->cached == flight->cached && other->chunk == flight->chunk)
+        LIST_FOREACH(other, &chunk->cached->cache->buckets[bucket_of(chunk->cached, chunk->chunk)], in_bucket)
+                if (is_piece_of(other, chunk) && other->phase != FLIGHT_LANDED)
                         return true;
         return false;
 }
+
+/* What waits for others must not be in their way. */
+static void set_waiting(struct flight *chunk, bool is_waiting) {
+        struct cache *cache = chunk->cached->cache;
+
+        chunk->is_waiting = is_waiting;
+        if (is_waiting) {
+                cache->n_flying--;
+                cache->n_flying_bytes -= chunk->piece.n_bytes;
+        } else {
+                cache->n_flying++;
+                cache->n_flying_bytes += chunk->piece.n_bytes;
+        }
+}
+
+bool flight_waits(struct flight *flight) {
+        if (!has_pieces_to_come(flight))
+                return false;
+        set_waiting(flight, true);
+        return true;
+}
+
+void flight_tell_chunk(struct flight *flight, bool is_lost) {
+        struct flight *chunk = chunk_of(flight, FLIGHT_FLYING, FLIGHT_FLYING);
+
+        if (!chunk)
+                return;
+        chunk->has_lost |= is_lost;
+        if (!chunk->is_waiting || has_pieces_to_come(chunk))
+                return;
+        set_waiting(chunk, false);
+        keeper_land(chunk);
+}
+
+bool flight_stays(const struct flight *flight) {
+        return chunk_of(flight, FLIGHT_FLYING, FLIGHT_FLYING) ||
+               (!room_is_short(flight->cached->cache) && chunk_of(flight, FLIGHT_QUEUED, FLIGHT_QUEUED));
+}
+
+void flights_drop_unused(struct cached *cached, uint64_t chunk) {
+        struct flight *flight, *next;
+
+        for (flight = LIST_FIRST(&cached->cache->buckets[bucket_of(cached, chunk)]); flight; flight = next) {
+                next = LIST_NEXT(flight, in_bucket);
+                if (flight->cached == cached && flight->chunk == chunk && flight->phase == FLIGHT_LANDED &&
+                    flight->n_users == 0 && !flight->is_ahead)
+                        flight_remove(flight);
+        }
+}
+
+/* ---- sending --------------------------------------------------------------------------------------------------- */
 
 /* May it be asked for now? What other nodes are asked for is in the way of nothing else. */
 static bool may_fly(const struct flight *flight) {
@@ -257,7 +399,7 @@ static bool may_fly(const struct flight *flight) {
                                         : cache->n_flying_bytes - cache->n_flying_peer_bytes;
         uint32_t n = flight->peer ? cache->n_flying_peer : cache->n_flying - cache->n_flying_peer;
 
-        if (flight->peer && cache->n_peer_buffers >= PEER_BUFFERS_MAX && flight_has_pieces(flight))
+        if (flight->peer && !flight->is_chunk && cache->n_peer_buffer_bytes > PEER_BUFFERS_MAX)
                 return false;
         return n == 0 || (n < (flight->peer ? PEER_FLYING_MAX : FLYING_MAX) &&
                           n_bytes + flight->piece.n_bytes <= cache->flying_max);
@@ -337,12 +479,23 @@ void flight_leave_peer(struct flight *flight) {
 }
 
 void flight_submit(struct flight *flight) {
+        bool is_peers = flight->peer > 0;
+
         if (!flight->has_place)
                 flight_take_place(flight);
         flight->is_submitted = true;
-        if (flight->peer && peer_asks_send(flight))
+        flight->write_error = 0;
+        flight->job.pieces = &flight->piece;
+        flight->job.n_pieces = 1;
+        if ((!flight->is_chunk || leave_out_pieces(flight)) && flight->peer && peer_asks_send(flight))
                 return;
         flight_leave_peer(flight);
+        if (is_peers && flight->is_chunk)
+                leave_out_pieces(flight); /* without memory all of it comes, which is what lies there */
+        if (flight->holes) {
+                flight->job.pieces = flight->holes;
+                flight->job.n_pieces = flight->n_holes;
+        }
         fetcher_submit(flight->cached->fetcher, &flight->job);
 }
 
@@ -351,6 +504,7 @@ void flight_submit(struct flight *flight) {
 static bool send_one(struct cache *cache, struct flight *flight) {
         if (is_vain(flight)) {
                 flight_unqueue(flight);
+                flights_drop_unused(flight->cached, flight->chunk);
                 flight_end(flight);
                 return true;
         }
@@ -363,9 +517,7 @@ static bool send_one(struct cache *cache, struct flight *flight) {
         flight->cached->pins[flight->chunk]++;
         cache->n_flying_peer += flight->peer > 0;
         cache->n_flying_peer_bytes += flight->peer > 0 ? flight->piece.n_bytes : 0;
-        flight->job = (struct fetch_job){ .pieces = &flight->piece,
-                                          .n_pieces = 1,
-                                          .idx_mirror = flight->cached->texts[CACHED_MIRROR] ? 1 : 0,
+        flight->job = (struct fetch_job){ .idx_mirror = flight->cached->texts[CACHED_MIRROR] ? 1 : 0,
                                           .is_urgent = flight->is_urgent,
                                           .userdata = flight };
         flight->is_doubtful = flight->is_chunk && flight->cached->states[flight->chunk] == CHUNK_DOUBTFUL;

@@ -36,8 +36,8 @@ void keeper_take(struct fetch_job *job) {
         pthread_mutex_unlock(&cache->lock);
 }
 
-/* Is what lies there since before this boot what was noted? */
-static bool has_digest(const struct flight *flight) {
+/* Of what lies there. False: it cannot be read. */
+static bool digest_file(const struct flight *flight) {
         const struct fetch_piece *piece = &flight->piece;
         _cleanup_(closep) int fd = openat(flight->cached->files_fd, piece->file->path,
                                           O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -53,7 +53,7 @@ static bool has_digest(const struct flight *flight) {
                         return false;
                 XXH3_64bits_update(flight->digested, part, n);
         }
-        return XXH3_64bits_digest(flight->digested) == flight->cached->digests[flight->chunk];
+        return true;
 }
 
 static int note(struct flight *flight, enum journal_kind kind) {
@@ -80,13 +80,16 @@ static void settle(struct flight *flight, int result, const struct why *why, str
         flight_leave_air(flight);
         flight_answer(flight, result, why, done);
         if (result == 0 && !is_chunk && !chunk_is_there(cached->states[chunk]) &&
-            (flight->n_users > 0 || flight->is_ahead)) {
+            (flight->n_users > 0 || flight->is_ahead || flight_stays(flight))) {
                 flight->phase = FLIGHT_LANDED;
+                flight_tell_chunk(flight, false);
                 return;
         }
         flight_remove(flight);
         if (result == 0 && is_chunk)
                 flights_forget_pieces(cached, chunk);
+        else if (is_chunk)
+                flights_drop_unused(cached, chunk);
 }
 
 /* It goes to the fetcher, now that there is room for it, unless its origin is closed, or the cache ends. */
@@ -100,7 +103,7 @@ static void keeper_submit(struct flight *flight, struct cache_wants *done) {
 /* One that was noted before this boot: it is there, or must be fetched. */
 static void keep_doubtful(struct flight *flight, struct cache_wants *done) {
         struct cached *cached = flight->cached;
-        bool is_right = has_digest(flight);
+        bool is_right = digest_file(flight) && XXH3_64bits_digest(flight->digested) == cached->digests[flight->chunk];
 
         if (is_right)
                 note(flight, JOURNAL_SEEN); /* if it cannot be noted, it is compared again next time */
@@ -140,6 +143,26 @@ static bool keep_for_later(struct flight *flight) {
         return true;
 }
 
+/* Pieces that it has left out are on their way, so it waits for them; or one does not come, so it is sent again. */
+static bool lacks_pieces(struct flight *flight) {
+        struct cache *cache = flight->cached->cache;
+        bool lacks;
+
+        pthread_mutex_lock(&cache->lock);
+        lacks = flight_waits(flight);
+        if (!lacks && flight->has_lost && flight->cached->fetcher) {
+                lacks = true;
+                flight_submit(flight);
+        }
+        pthread_mutex_unlock(&cache->lock);
+        return lacks;
+}
+
+/* Is its digest known? What came around pieces is read once more for that. */
+static bool has_digest(const struct flight *flight) {
+        return flight->job.pieces == &flight->piece || digest_file(flight);
+}
+
 /* It has been written, or cannot be had. A chunk counts as there once it is noted. */
 static void keep_landed(struct flight *flight, struct cache_wants *done) {
         struct cached *cached = flight->cached;
@@ -151,7 +174,9 @@ static void keep_landed(struct flight *flight, struct cache_wants *done) {
         if (flight->write_error < 0)
                 result = landing_error(flight, flight->write_error, &why);
         if (result == 0 && flight->is_chunk) {
-                result = note(flight, JOURNAL_THERE);
+                if (lacks_pieces(flight))
+                        return;
+                result = flight->has_lost ? -ECANCELED : !has_digest(flight) ? -EIO : note(flight, JOURNAL_THERE);
                 if (landing_makes_room(flight, result))
                         result = note(flight, JOURNAL_THERE);
                 if (result < 0)

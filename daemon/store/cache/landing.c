@@ -3,7 +3,6 @@
  * less, and are still in the processor's cache then. */
 #include <errno.h>
 #include <fcntl.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,10 +44,27 @@ bool landing_makes_room(struct flight *flight, int error) {
         return true;
 }
 
+/* Bytes of the file, which are to be written from `offset` on: but for what pieces have, if they come as a whole. */
+static int write_holes(const struct flight *flight, const uint8_t *bytes, uint32_t n_bytes, uint64_t offset) {
+        uint64_t end = offset + n_bytes;
+        int r = 0;
+
+        if (!flight->holes || flight->job.pieces == flight->holes)
+                return disk_write_at(flight->fd, bytes, n_bytes, offset);
+        for (uint32_t i = 0; i < flight->n_holes && r == 0; i++) {
+                const struct fetch_piece *hole = &flight->holes[i];
+                uint64_t first = hole->offset > offset ? hole->offset : offset, last = hole->offset + hole->n_bytes;
+
+                last = last < end ? last : end;
+                if (first < last)
+                        r = disk_write_at(flight->fd, bytes + (first - offset), last - first, first);
+        }
+        return r;
+}
+
 /* What has been collected, which ends at this byte of the piece. */
-static int landing_put(struct flight *flight, uint32_t end) {
-        const struct fetch_piece *piece = &flight->piece;
-        uint64_t offset = piece->offset + end - flight->n_part;
+static int landing_put(struct flight *flight, struct landing *landing, const struct fetch_piece *piece, uint32_t end) {
+        uint64_t offset = piece->offset + end - landing->n_part;
         int r = 0;
 
         if (flight->fd < 0)
@@ -56,43 +72,47 @@ static int landing_put(struct flight *flight, uint32_t end) {
         if (flight->fd < 0)
                 r = -errno;
         if (r == 0)
-                r = disk_write_at(flight->fd, flight->part, flight->n_part, offset);
+                r = write_holes(flight, landing->part, landing->n_part, offset);
         if (landing_makes_room(flight, r))
-                r = disk_write_at(flight->fd, flight->part, flight->n_part, offset);
-        if (r == 0 && flight->is_chunk)
-                XXH3_64bits_update(flight->digested, flight->part, flight->n_part);
-        flight->n_part = 0;
+                r = write_holes(flight, landing->part, landing->n_part, offset);
+        if (r == 0 && flight->is_chunk && piece == &flight->piece)
+                XXH3_64bits_update(flight->digested, landing->part, landing->n_part);
+        landing->n_part = 0;
         return r;
 }
 
 int landing_take(struct fetch_piece *piece, uint32_t at, const uint8_t *bytes, size_t n_bytes) {
-        struct flight *flight = (struct flight *)((char *)piece - offsetof(struct flight, piece));
+        struct flight *flight = piece->userdata;
+        struct landing *landing = piece == &flight->piece ? &flight->landing : &flight->landings[piece - flight->holes];
         int r = 0;
 
         if (at == 0)
-                flight->n_part = 0;
-        if (at == 0 && flight->is_chunk)
+                landing->n_part = 0;
+        if (at == 0 && flight->is_chunk && piece == &flight->piece)
                 XXH3_64bits_reset(flight->digested);
-        if (!flight->part && !(flight->part = malloc(PART_BYTES)))
+        if (!landing->part && !(landing->part = malloc(PART_BYTES)))
                 r = -ENOMEM;
         while (n_bytes > 0 && r == 0) {
                 size_t n = PART_BYTES - (piece->offset + at) % PART_BYTES;
 
                 n = n < n_bytes ? n : n_bytes;
-                memcpy(flight->part + flight->n_part, bytes, n);
-                flight->n_part += (uint32_t)n;
+                memcpy(landing->part + landing->n_part, bytes, n);
+                landing->n_part += (uint32_t)n;
                 at += (uint32_t)n;
                 bytes += n;
                 n_bytes -= n;
-                if ((piece->offset + at) % PART_BYTES == 0)
-                        r = landing_put(flight, at);
+                if ((piece->offset + at) % PART_BYTES == 0 || at == piece->n_bytes)
+                        r = landing_put(flight, landing, piece, at);
         }
-        flight->write_error = r;
+        if (at == piece->n_bytes)
+                free(TAKE_PTR(landing->part));
+        if (r < 0)
+                flight->write_error = r;
         return r;
 }
 
 void landing_end(struct flight *flight) {
-        if (flight->job.result == 0 && flight->n_part > 0)
-                flight->write_error = landing_put(flight, flight->piece.n_bytes);
-        free(TAKE_PTR(flight->part));
+        free(TAKE_PTR(flight->landing.part));
+        for (uint32_t i = 0; i < flight->n_holes; i++)
+                free(TAKE_PTR(flight->landings[i].part));
 }

@@ -40,11 +40,11 @@ bool peer_asks_send(struct flight *flight) {
         struct chunk_place place = cached_place(cached, flight->chunk);
         size_t n;
 
-        if (ask && flight_has_pieces(flight) && !(flight->piece.into = malloc(flight->piece.n_bytes)))
+        if (ask && !flight->is_chunk && !(flight->piece.into = malloc(flight->piece.n_bytes)))
                 free(TAKE_PTR(ask));
         if (!ask)
                 return false;
-        cached->cache->n_peer_buffers += flight->piece.into != NULL;
+        cached->cache->n_peer_buffer_bytes += flight->piece.into ? flight->piece.n_bytes : 0;
         peers_begin(cached->cache->peers, flight->peer, ask->url);
         n = strlen(ask->url);
         snprintf(ask->url + n, sizeof(ask->url) - n, "/%s/%s/%" PRIu64, flight->is_urgent ? "now" : "soon",
@@ -54,7 +54,6 @@ bool peer_asks_send(struct flight *flight) {
         ask->file = (struct plan_file){
                 .path = place.file->path, .n_bytes = place.file->n_bytes, .urls = ask->urls, .n_urls = 1
         };
-        flight->write_error = 0;
         flight->ask = ask;
         flight->piece.file = &ask->file;
         flight->job.idx_mirror = 0;
@@ -106,7 +105,7 @@ static void ask_next(struct flight *flight) {
         flight_submit(flight);
 }
 
-/* Are these the bytes that the node has noted? What was held back is written then. */
+/* Are these the bytes that the node has noted, or read? What was held back is written then. */
 static bool has_come(struct flight *flight) {
         struct fetch_piece *piece = &flight->piece;
         uint64_t digest;
@@ -138,7 +137,7 @@ static void peer_done(struct fetch_job *job) {
         is_over = is_over || flight->write_error < 0; /* no other node could help that */
         pthread_mutex_lock(&cache->lock);
         free(TAKE_PTR(flight->ask));
-        cache->n_peer_buffers -= flight->piece.into != NULL;
+        cache->n_peer_buffer_bytes -= flight->piece.into ? flight->piece.n_bytes : 0;
         free(TAKE_PTR(flight->piece.into));
         if (is_over)
                 cached->n_absent[flight->peer] = 0;

@@ -1,13 +1,13 @@
-/* store/cache/peers/peer_asks.h: chunks that other nodes own are asked of them.
+/* store/cache/peers/peer_asks.h: chunks that other nodes own, and pieces of them, are asked of them.
  *
  * What a node does not give comes from the next one, or from the origin, as if there were no other nodes: one that does
  * not have the origin open (404) is not asked for it for a while, one that waits for somebody itself (409) is asked for
  * the next chunk, and any other failure is the node's (peers_end()). An answer begins at once, also if its bytes are
  * still to come from the origin, so one that does not begin is a node that hangs.
  *
- * What comes is written into its place, as from an origin, and is there once its digest is right. But if pieces of the
- * chunk are here or on their way, somebody may be reading them, and wrong bytes must not come over them: then all of it
- * is held in memory until then.
+ * What comes of a chunk is written into its place, as from an origin, and is there once its digest is right: nobody
+ * reads there before, since what its pieces have is left out. Pieces may overlap, and wrong bytes must not come over
+ * what somebody may be reading: they are held in memory until then.
  *
  * cache->lock is held unless a function says otherwise. */
 #pragma once
@@ -20,8 +20,8 @@ struct cache_counts;
 struct cached;
 struct flight;
 
-#define PEER_FLYING_MAX  128u /* requests to other nodes at once */
-#define PEER_BUFFERS_MAX 4u   /* of a chunk each */
+#define PEER_FLYING_MAX  128u        /* requests to other nodes at once */
+#define PEER_BUFFERS_MAX (32u << 20) /* bytes of pieces */
 
 /* The node that is to be asked for this chunk; 0: the origin. */
 uint32_t peer_asks_owner(struct cached *cached, uint64_t chunk);

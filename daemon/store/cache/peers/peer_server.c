@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "daemon/base/log.h"
 #include "daemon/base/machine/disk.h"
@@ -42,10 +43,11 @@ struct peer_answer {
         struct MHD_Response *response;
         uint64_t chunk, offset, n_bytes;
         int fd;
-        uint32_t n_users;  /* server->lock */
-        bool is_waiting;   /* for its chunk; server->lock */
-        bool is_suspended; /* server->lock */
-        bool has_place;    /* what it wants is pinned */
+        XXH3_state_t *digested; /* of a part of a chunk: what was read; NULL of a whole one */
+        uint32_t n_users;       /* server->lock */
+        bool is_waiting;        /* for its chunk; server->lock */
+        bool is_suspended;      /* server->lock */
+        bool has_place;         /* what it wants is pinned */
 };
 
 /* ---- an answer --------------------------------------------------------------------------------------------------- */
@@ -65,6 +67,7 @@ static void answer_unref(struct peer_answer *answer) {
         cached_unref(answer->cached);
         if (answer->fd >= 0)
                 close(answer->fd);
+        XXH3_freeState(answer->digested);
         free(answer);
 }
 
@@ -101,7 +104,8 @@ static void add_digest(struct peer_answer *answer) {
         char text[17];
 
         pthread_mutex_lock(&cache->lock);
-        snprintf(text, sizeof(text), "%016" PRIx64, answer->cached->digests[answer->chunk]);
+        snprintf(text, sizeof(text), "%016" PRIx64,
+                 answer->digested ? XXH3_64bits_digest(answer->digested) : answer->cached->digests[answer->chunk]);
         cache->counts.n_peer_sent += answer->n_bytes;
         pthread_mutex_unlock(&cache->lock);
         MHD_add_response_footer(answer->response, "Chunk-XXH3", text); /* without it, the bytes are not taken */
@@ -127,6 +131,8 @@ static ssize_t answer_read(void *userdata, uint64_t at, char *into, size_t n_roo
                 n_room = n_left;
         if (answer->fd < 0 || disk_read_at(answer->fd, into, n_room, answer->offset + at) < 0)
                 return MHD_CONTENT_READER_END_WITH_ERROR;
+        if (answer->digested)
+                XXH3_64bits_update(answer->digested, (const uint8_t *)into, n_room);
         return (ssize_t)n_room;
 }
 
@@ -230,6 +236,14 @@ static bool question_chunk(struct peer_answer *answer, const struct peer_questio
         return end == chunk + 1;
 }
 
+/* The digest that is noted is of the whole chunk. */
+static bool digest_part(struct peer_answer *answer) {
+        if (answer->n_bytes == cached_place(answer->cached, answer->chunk).n_bytes)
+                return true;
+        answer->digested = XXH3_createState();
+        return answer->digested && XXH3_64bits_reset(answer->digested) == XXH_OK;
+}
+
 /* Asks the cache. An errno: nothing comes. */
 static int answer_begin(struct peer_answer *answer, bool is_urgent) {
         struct peer_server *server = answer->server;
@@ -241,7 +255,9 @@ static int answer_begin(struct peer_answer *answer, bool is_urgent) {
         answer->n_users++;
         server->n_waiting++;
         pthread_mutex_unlock(&server->lock);
-        answer->want = (struct cache_want){ .done = on_chunk, .userdata = answer };
+        answer->want = (struct cache_want){
+                .offset = answer->offset, .n_bytes = answer->n_bytes, .done = on_chunk, .userdata = answer
+        };
         pthread_mutex_lock(&cache->lock);
         r = cached_want_asked(answer->cached, &answer->want, answer->chunk, is_urgent);
         answer->has_place = r >= 0;
@@ -318,7 +334,7 @@ static enum MHD_Result peer_server_serve(void *arg, struct visitor *visitor, con
                 return visitor_answer(visitor, MHD_HTTP_RANGE_NOT_SATISFIABLE,
                                       visitor_sentence("The range is not within a chunk of a file."));
         }
-        if (answer_begin(answer, question.is_urgent) < 0) {
+        if (!digest_part(answer) || answer_begin(answer, question.is_urgent) < 0) {
                 answer_unref(answer);
                 return visitor_answer(visitor, MHD_HTTP_CONFLICT,
                                       visitor_sentence("This node waits for the chunk itself."));
