@@ -3,8 +3,9 @@
  *     GET /now/NAME/FILE     Range: bytes=FIRST-LAST, within a chunk of 8 MiB      (/soon/: nobody waits for it yet)
  *
  * NAME is what nodes call an origin by its listing (struct cached), FILE the number of a file in it. Who asks has the
- * key: "Authorization: Bearer KEY". The answer begins at once. If the chunk is not here, it is fetched from the origin,
- * never from another node, and its bytes follow then; after them comes its digest, "Chunk-XXH3". 404: no such origin is
+ * key: "Authorization: Bearer KEY". The answer begins at once. What is not here is fetched from the origin, never from
+ * another node, and the bytes follow then; after them comes their digest, "Chunk-XXH3". Of a part, it is that which is
+ * fetched, if it is small, and the chunk later. 404: no such origin is
  * open here. 409: this node waits for somebody itself, or has too much to do. 403: another key. If the
  * origin does not give the chunk, the answer ends before its bytes.
  *
