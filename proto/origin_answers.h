@@ -13,6 +13,7 @@ struct dlp_origin {
         uint64_t n_answers;          /* that the next two are made of; 0: none came yet */
         uint64_t first_byte_ns;      /* the median: from sending a request to the first byte of its answer */
         uint64_t first_byte_late_ns; /* 99.9 % of the answers began earlier */
+        uint64_t horizon_ns;         /* that is looked ahead for those who need it; 0: not said */
         uint64_t bytes_per_second;   /* while there was something to fetch; 0: not known yet */
         uint64_t n_requests;         /* since it was opened */
         uint64_t n_retries;          /* of them: tries after the first */

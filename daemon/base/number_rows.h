@@ -51,6 +51,7 @@
         ROW(cache_used, GAUGE, "bytes", SCRAPED, "dataloaderd_cache_used_bytes", "Held in cache_dir: what was fetched, and what was unpacked.") \
         ROW(cache_limit, GAUGE, "bytes", SCRAPED, "dataloaderd_cache_limit_bytes", "The most that cache_dir may hold.") \
         ROW(origin_first_byte_ns, GAUGE, "ns", SCRAPED, "dataloaderd_origin_first_byte_seconds", "How long the slower half of the requests to an origin waits for the first byte, at least.") \
+        ROW(origin_horizon_ns, GAUGE, "ns", SCRAPED, "dataloaderd_origin_horizon_seconds", "How far ahead what ranks need is to be asked of an origin: fetch_ahead, or longer where answers are late.") \
         ROW(storage_bytes, COUNTER, "bytes", FIELD, "dataloaderd_node_storage_read_bytes_total", "Bytes that the kernel fetched from storage for the daemon: the rest was in the page cache.") \
         ROW(worker_ns, COUNTER, "ns", FIELD, "dataloaderd_node_worker_seconds_total", "Time of workers with samples and batches.")
 
@@ -66,9 +67,9 @@
         ROW(n_reads, COUNTER, "reads", FIELD, "dataloaderd_node_reads_total", "Reads of files or of parts of shards.")  \
         ROW(n_reads_past_cache, COUNTER, "reads", LISTED, "dataloaderd_node_uncached_reads_total", "Of these, past the page cache.") \
         ROW(n_reads_slow, COUNTER, "reads", WATCHED, "dataloaderd_node_slow_reads_total", "Of these, given up by io_uring and decided by pread().") \
-        ROW(n_cache_hits, COUNTER, "reads", LISTED, "dataloaderd_node_cache_hits_total", "Reads of datasets that lie elsewhere of which all was in cache_dir.") \
-        ROW(n_cache_misses, COUNTER, "reads", LISTED, "dataloaderd_node_cache_misses_total", "Those that had to wait for their origin.") \
-        ROW(origin_bytes, COUNTER, "bytes", LISTED, "dataloaderd_node_origin_bytes_total", "Bytes that origins sent.") \
+        ROW(n_cache_hits, COUNTER, "reads", WATCHED, "dataloaderd_node_cache_hits_total", "Reads of datasets that lie elsewhere of which all was in cache_dir.") \
+        ROW(n_cache_misses, COUNTER, "reads", WATCHED, "dataloaderd_node_cache_misses_total", "Those that had to wait for their origin.") \
+        ROW(origin_bytes, COUNTER, "bytes", WATCHED, "dataloaderd_node_origin_bytes_total", "Bytes that origins sent.") \
         ROW(peer_bytes, COUNTER, "bytes", WATCHED, "dataloaderd_node_peer_bytes_total", "Bytes that other nodes sent in place of an origin (peers).") \
         ROW(peer_sent_bytes, COUNTER, "bytes", WATCHED, "dataloaderd_node_peer_sent_bytes_total", "Bytes that other nodes got here.") \
         ROW(n_peer_failures, COUNTER, "chunks", WATCHED, "dataloaderd_node_peer_failures_total", "Chunks that another node was asked for and did not give, so that they came from their origin.") \
@@ -154,6 +155,7 @@
         ROW(n_filling, GAUGE, "batches", FIELD, "dataloaderd_ring_filling_batches", "Of these, being made.")            \
         ROW(n_leased, GAUGE, "batches", FIELD, "dataloaderd_ring_leased_batches", "Of these, in use by the trainer.")   \
         ROW(ring_bytes, GAUGE, "bytes", FIELD, "dataloaderd_ring_bytes", "Memory of the ring.")                         \
+        ROW(ahead_ns, GAUGE, "ns", WATCHED, "dataloaderd_client_ahead_seconds", "How far ahead what it needs has been asked of an origin that is elsewhere.") \
         ROW(n_released, COUNTER, "batches", SCRAPED, "", "Batches that came back since it attached: n_batches of Rank.")
 
 #define RANK_COUNTERS(ROW)                                                                                             \

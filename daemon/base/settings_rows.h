@@ -50,6 +50,10 @@ SETTING(cache_limit, SIZE, .initial = "0", .max = UINT64_MAX, .unit = "bytes",
 SETTING(fetch_limit, SIZE, .initial = "0", .max = UINT64_MAX, .unit = "bytes a second",
         .prose = "The most that is fetched a second from the origin of a dataset whose path is a URL, for all jobs "
                  "together; 0: no limit. Each origin has it for itself.")
+SETTING(fetch_ahead, NUMBER, .initial = "30", .min = 1, .max = 86400, .unit = "seconds",
+        .prose = "How far ahead of a rank what it needs is fetched from such an origin, which may be silent for so long and no "
+                 "rank waits; where answers are late, at least four times what 99.9 % of them take. A cache that cannot hold "
+                 "all of the dataset has an eighth of cache_limit for it.")
 SETTING(peers, OPTIONAL, .initial = "", .max = 65536, .unit = "nodes, or path", .check = check_peers,
         .prose = "Nodes that fetch for each other, so that what they all need leaves its origin once: HOST or HOST:PORT, with "
                  "blanks or commas between them, the same list on all; or the absolute path of a folder that all of them have, "

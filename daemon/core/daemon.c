@@ -469,6 +469,7 @@ static int daemon_start(struct daemon *daemon, struct why *why) {
         r = cache_new(&(struct cache_options){ .dir = daemon->settings->cache_dir,
                                                .limit = daemon->settings->cache_limit,
                                                .fetch_limit = daemon->settings->fetch_limit,
+                                               .ahead_s = daemon->settings->fetch_ahead,
                                                .is_private = daemon->options.private },
                       &daemon->cache);
         if (r < 0)

@@ -6,6 +6,7 @@ Dlp__Origin *tell_origin(Dlp__Origin *message, const struct dlp_origin *origin) 
         message->n_answers = origin->n_answers;
         message->first_byte_ns = origin->first_byte_ns;
         message->first_byte_late_ns = origin->first_byte_late_ns;
+        message->horizon_ns = origin->horizon_ns;
         message->bytes_per_second = origin->bytes_per_second;
         message->n_requests = origin->n_requests;
         message->n_retries = origin->n_retries;

@@ -106,6 +106,10 @@ static void ctl_status_add_cache(struct facts *facts, struct server *server) {
         facts_add_number(facts, "cache_most", cache.limit, "bytes",
                          cache.n_others > 0 ? "that may be held there: a part of cache_limit"
                                             : "that may be held there: cache_limit");
+        if (cache.horizon_ns > 0)
+                facts_add_number(
+                        facts, "fetch_horizon", cache.horizon_ns / 1000000000, "seconds",
+                        "that is looked ahead for a rank: fetch_ahead, or longer where an origin answers late");
 }
 
 static void add_memory_limit(struct facts *facts, const struct server *server) {

@@ -77,6 +77,7 @@ void number_values_of_node(struct server *server, struct node_numbers *ret_numbe
                 .cache_used = cache.n_bytes,
                 .cache_limit = cache.limit,
                 .origin_first_byte_ns = cache.first_byte_ns,
+                .origin_horizon_ns = cache.horizon_ns > 0 ? cache.horizon_ns : NUMBER_UNKNOWN,
         };
         ret_numbers->worker_ns = ret_numbers->decode_ns + ret_numbers->collate_ns;
         if (!own_storage_bytes(&ret_numbers->storage_bytes))
@@ -177,6 +178,7 @@ void number_values_of_rank(const struct feed *feed, uint64_t now_ns, struct rank
                         WAITING_NUMBERS(ROW)
 #undef ROW
                                 .age_ns = now_ns - feed->ring->made_ns,
+                .ahead_ns = atomic_load_explicit(&feed->ahead_ns, memory_order_relaxed),
                 .epoch = counts.epoch,
                 .step = counts.step,
                 .n_slots = feed->ring->n_slots,

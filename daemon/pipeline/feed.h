@@ -68,10 +68,11 @@ struct feed {
         int wake_socket;             /* any worker sends one byte here */
         int release_fd;              /* eventfd: the client writes, the planner waits for edges and never reads */
 
-        _Atomic uint64_t n_seeks; /* so far, by the main thread; batches from before the last one are dropped */
-        _Atomic bool has_left;    /* the rank: its samples are dropped */
-        _Atomic bool is_touched;  /* all pages of the ring exist; until then another thread works on them */
-        _Atomic bool broken;      /* the client wrote an impossible value: the main thread closes its session */
+        _Atomic uint64_t n_seeks;  /* so far, by the main thread; batches from before the last one are dropped */
+        _Atomic uint64_t ahead_ns; /* how far its look-ahead has come, or NUMBER_UNKNOWN */
+        _Atomic bool has_left;     /* the rank: its samples are dropped */
+        _Atomic bool is_touched;   /* all pages of the ring exist; until then another thread works on them */
+        _Atomic bool broken;       /* the client wrote an impossible value: the main thread closes its session */
         struct rank_counters counters;
         _Atomic uint32_t n_to_read; /* samples that are read although they could be copied: some were not in memory */
 
@@ -87,7 +88,8 @@ struct feed {
         uint64_t order_epoch;
         struct order_table *next_order; /* of the epoch after it, made in the background */
         struct foresight *foresight;    /* of the whole epoch (pipeline/planner/foresight.h); NULL: it is of no use */
-        struct feed_ahead ahead;        /* what of its samples is fetched before they are planned */
+        struct feed_ahead ahead;        /* what of its samples is fetched before they are planned, */
+        uint64_t horizon_ns;            /* and how far; 0: no more in this turn */
         uint32_t n_tasks;               /* under way */
         struct budget large_budget;     /* reserved for buffers of large files; its limit is what was reserved */
         struct large_buffers large;

@@ -178,7 +178,7 @@ def _(box):
     with faulty_server.start(root) as server:
         url = list_of(server, root, paths) + "?signature=hush"
         server.fault("/images/*", "late", method="GET", seconds=0.8)
-        daemon = box.daemon({"d": {"path": url, "format": "imagefolder", "connections": 8}}, cache_limit="1MiB")
+        daemon = box.daemon({"d": {"path": url, "format": "imagefolder", "connections": 8}}, cache_limit="1MiB", fetch_ahead=1)
         within(60, lambda: daemon.objects("datasets")[0]["state"] == "ready", "indexed")
         reader = daemon.reader("d", job="slow", epochs=1000, batch=4, pipeline="raw")
         reader.wait_lines(12, seconds=60)
@@ -189,6 +189,10 @@ def _(box):
         assert found["first_byte_ns"] > 5e8 and found["fetch_share"] > 0.5 and found["n_requests"] > 0, found
         assert "hush" not in json.dumps(found), found
         equal(job_of(daemon, "slow")["limit"], "origin", "limit in dlctl jobs")
+        horizon_ns = daemon.objects("datasets", "d")[0]["horizon_ns"]
+        assert horizon_ns >= 4 * 0.8e9, f"where answers are late, it is looked farther ahead than the second that was asked for: {horizon_ns}"
+        shown = {fact["name"]: fact["value"] for fact in daemon.status()["obtained"]}
+        assert int(shown["fetch_horizon"]) >= 3, shown
 
 
 @case("an origin that is silent: after 5 s log, jobs, diagnose and the client say that it is the origin, and how it answered")

@@ -134,6 +134,28 @@ def _(box):
     reader.process.kill()
 
 
+@case("fetch_ahead: no more is asked for than what is due by then; and what was asked for outlasts the origin")
+def _(box):
+    root = box.path("origin")
+    make_images(root, 200)
+    server = Nginx(box, root)
+    url = list_of(server, root, "images")
+    asked = lambda: sum(row[0] == "GET" and row[3].startswith("/images/") for row in server.seen())
+    near = box.daemon({"d": at(url, "images")}, fetch_ahead=2).reader("d", batch=4, slots=2, delay_ms=500, pipeline="raw")
+    near.wait_lines(12)
+    n_ahead = asked() - len(near.lines)
+    equal(0 < n_ahead <= 100, True, f"2 s at 2 batches of 4 a second, and 10 at most while nothing is measured: {n_ahead} are asked for")
+    near.process.kill()
+    n_before = asked()
+    daemon = box.daemon({"d": at(url, "images")}, fetch_ahead=3600)
+    far = daemon.reader("d", batch=4, slots=2, delay_ms=100, job="far")
+    within(30, lambda: asked() - n_before == 200, "all is asked for")
+    within(10, lambda: daemon.objects("datasets", "d")[0]["cached_bytes"] == bytes_of(os.path.join(root, "images")), "all is here")
+    server.stop()
+    equal(daemon.objects("jobs", "far")[0]["ranks"][0]["ahead_ns"] > 0, True, "how far it is looked ahead is shown")
+    check_images(far.good(), os.path.join(root, "images"), batch=4)
+
+
 # ---- a daemon that is killed ----------------------------------------------------------------------------------------
 
 @case("killed in the middle of a cold epoch, the daemon goes on with what it has, and each sample comes once")

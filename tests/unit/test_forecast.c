@@ -29,7 +29,7 @@ static uint64_t next(void *userdata) {
 
 /* Samples of n_bytes, `each` of them in a chunk, read in their own sequence; a cache for all, no rate. */
 static void lay_out(uint32_t n_samples, uint32_t n_bytes, uint32_t each) {
-        w = (struct world){ .terms = { .n_connections = 4, .horizon = 64 } };
+        w = (struct world){ .terms = { .n_connections = 4, .horizon = 64, .horizon_s = 1e9 } };
         for (uint32_t i = 0; i < n_samples; i++) {
                 w.starts[i + 1] = i + 1;
                 w.parts[i] = (struct forecast_part){ .chunk = i / each, .n_chunks = 1, .n_bytes = n_bytes };

@@ -244,6 +244,7 @@ static int set_terms(struct plan *plan) {
                                          .batch_size = (uint32_t)plan->batch_size,
                                          .partition = DLP_PARTITION_PAD };
         uint64_t n_bytes = plan->places.n_bytes, bandwidth = 0;
+        uint64_t latency_ns = (uint64_t)(plan->latency_ms * 1e6);
         double rate = plan->rate * (double)plan->n_jobs;
         int r = plan->cache ? plan_read_size("cache", plan->cache, &n_bytes) : EXIT_DONE;
 
@@ -270,11 +271,8 @@ static int set_terms(struct plan *plan) {
                                                .latency_s = plan->latency_ms / 1000,
                                                .bandwidth = (double)bandwidth,
                                                .n_connections = (uint32_t)plan->n_connections,
+                                               .horizon_s = (double)dlp_horizon_ns(DLP_AHEAD_S, latency_ns) / 1e9,
                                                .horizon = DLP_AHEAD_SAMPLES * plan->local * plan->n_jobs };
-        if (rate > 0 && rate * ((double)DLP_AHEAD_NS / 1e9) < (double)plan->terms.horizon)
-                plan->terms.horizon = (uint64_t)(rate * ((double)DLP_AHEAD_NS / 1e9)) + 1;
-        if (plan->terms.horizon < plan->n_first) /* rings have these */
-                plan->terms.horizon = plan->n_first;
         if (plan->terms.horizon > plan->n_reads)
                 plan->terms.horizon = plan->n_reads;
         return EXIT_DONE;

@@ -175,8 +175,10 @@ static double see(struct forecast *f, uint64_t sample, uint64_t read, uint64_t a
         return ready;
 }
 
-/* Is there room for one more read ahead? */
-static bool has_room_ahead(const struct forecast *f, double now) {
+/* Is there room for one more read, n_ahead after the one that is made? */
+static bool has_room_ahead(const struct forecast *f, uint64_t n_ahead, uint64_t n_first, double now) {
+        if (n_ahead >= n_first && (double)n_ahead * f->pace > f->terms.horizon_s)
+                return false;
         if (f->n_asked >= DLP_QUEUED_MAX && f->answered[f->n_asked % DLP_QUEUED_MAX] > now)
                 return false;
         return f->reserve_max == 0 || f->n_ahead_bytes == 0 || f->n_ahead_bytes + DLP_CHUNK_BYTES <= f->reserve_max;
@@ -201,7 +203,8 @@ void forecast_epoch(struct forecast *f, const struct forecast_reads *reads, stru
 
         forecast_begin(f, reads->n_first > 0 ? reads->n_first : 1);
         for (uint64_t k = 0; k < reads->n; k++) {
-                for (; n_seen < reads->n && n_seen < k + f->terms.horizon && (n_seen == k || has_room_ahead(f, now));
+                for (; n_seen < reads->n && n_seen < k + f->terms.horizon &&
+                       (n_seen == k || has_room_ahead(f, n_seen - k, reads->n_first, now));
                      n_seen++)
                         f->ready[n_seen % f->terms.horizon] = see(f, reads->next(reads->userdata), n_seen, k, now,
                                                                   &epoch);

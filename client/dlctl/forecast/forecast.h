@@ -37,7 +37,8 @@ struct forecast_terms {
         double latency_s; /* from asking to the first byte */
         double bandwidth; /* bytes/s of the link; 0: no limit */
         uint32_t n_connections;
-        uint64_t horizon; /* samples ahead that are asked for */
+        double horizon_s; /* ahead is asked for so long, at the pace of the reads: at least the first batches, */
+        uint64_t horizon; /* and for this number of samples at most */
 };
 
 /* The reads of an epoch, one after the other. */

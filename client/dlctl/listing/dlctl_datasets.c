@@ -90,7 +90,7 @@ void dataset_record(cJSON *list, const Dlp__Dataset *dataset) {
                 record_fields(
                         record, dataset->from,
                         "origin=url origin_bytes=total_bytes n_origin_files=n_files cached_bytes cache_limit_bytes=cache_limit "
-                        "n_requests n_retries n_paused first_byte_ns? first_byte_late_ns? "
+                        "n_requests n_retries n_paused first_byte_ns? first_byte_late_ns? horizon_ns? "
                         "per_second_bytes=bytes_per_second?");
         record_progress(record, dataset->progress);
         if (dataset->n_fields > 0)

@@ -6,6 +6,7 @@ void dli_origin_read(const Dlp__Origin *message, struct dlp_origin *ret_origin) 
         *ret_origin = (struct dlp_origin){ .n_answers = message->n_answers,
                                            .first_byte_ns = message->first_byte_ns,
                                            .first_byte_late_ns = message->first_byte_late_ns,
+                                           .horizon_ns = message->horizon_ns,
                                            .bytes_per_second = message->bytes_per_second,
                                            .n_requests = message->n_requests,
                                            .n_retries = message->n_retries,

@@ -3,10 +3,11 @@
 #include <errno.h>
 #include <limits.h>
 
+#include "daemon/base/number_rows.h"
 #include "daemon/pipeline/catalog/catalog_remote.h"
 #include "proto/base/clock.h"
 
-#define TURN_SAMPLES 256u /* looked at for a feed in a turn of the planner's: less than a millisecond */
+#define TURN_SAMPLES 256u /* looked at in a turn of the planner's: less than a millisecond */
 #define PIECES_MAX   16u  /* of a gathered field */
 
 /* Where a look has come to, and the order and plan there. */
@@ -124,11 +125,27 @@ static void ask_for_sample(struct feed *feed, uint64_t sample, uint64_t due_ns) 
 
 /* ---- a feed ------------------------------------------------------------------------------------------------------ */
 
+/* In ns: that of the part which needs the longest one; 0: nothing of it lies elsewhere. */
+static uint64_t horizon_of(const struct catalog_dataset *dataset) {
+        uint64_t longest_ns = dataset->remote ? cached_horizon_ns(dataset->remote->cached) : 0;
+
+        for (uint32_t k = 0; k < dataset->n_parts; k++) {
+                uint64_t ns = horizon_of(dataset->parts[k]);
+
+                longest_ns = ns > longest_ns ? ns : longest_ns;
+        }
+        return longest_ns;
+}
+
+static uint64_t ahead_ns_of(const struct planner *planner, const struct feed *feed) {
+        return is_behind(feed) ? 0 : batches_ahead(feed) * lookahead_batch_ns(planner, feed);
+}
+
 static bool is_far_enough(const struct planner *planner, const struct feed *feed) {
         uint64_t n_batches = batches_ahead(feed);
 
         return n_batches * feed->batch_samples >= DLP_AHEAD_SAMPLES ||
-               n_batches > feed->ring->n_slots + DLP_AHEAD_NS / lookahead_batch_ns(planner, feed);
+               n_batches > feed->ring->n_slots + feed->horizon_ns / lookahead_batch_ns(planner, feed);
 }
 
 /* Is there a part of it of which not enough is on its way? */
@@ -140,37 +157,26 @@ static bool has_use(const struct catalog_dataset *dataset) {
         return has;
 }
 
-static bool look_on(struct planner *planner, struct feed *feed) {
+/* To the end of the batch that it has come to, n_max samples at most. Returns how many; 0: it cannot go on now. */
+static uint32_t look_on(struct planner *planner, struct feed *feed, uint32_t n_max) {
         struct ahead_place place;
-        uint64_t index;
+        uint64_t due_ns, index;
+        uint32_t n = 0;
 
-        for (uint32_t i = 0; i < TURN_SAMPLES; i++) {
-                uint64_t due_ns;
-
-                if (!lookahead_place(feed, &place) || is_far_enough(planner, feed) || !has_use(feed->dataset))
-                        return false;
-                if (feed->ahead.idx_sample >= place.batch.n_samples) {
-                        feed->ahead = (struct feed_ahead){ .epoch = feed->ahead.epoch, .step = feed->ahead.step + 1 };
-                        continue;
-                }
-                due_ns = batches_ahead(feed) * lookahead_batch_ns(planner, feed);
+        if (!lookahead_place(feed, &place) || is_far_enough(planner, feed))
+                return 0;
+        due_ns = ahead_ns_of(planner, feed);
+        for (; n < n_max && feed->ahead.idx_sample < place.batch.n_samples && has_use(feed->dataset); n++) {
                 if (order_table_at(place.order,
                                    dlp_epoch_plan_position(&place.plan, place.batch.first + feed->ahead.idx_sample),
                                    &index) != 0)
-                        return false;
+                        return n;
                 ask_for_sample(feed, index, due_ns);
                 feed->ahead.idx_sample++;
         }
-        return true;
-}
-
-/* Does anything of it lie elsewhere? */
-static bool is_remote(const struct catalog_dataset *dataset) {
-        bool is = dataset->remote;
-
-        for (uint32_t k = 0; k < dataset->n_parts; k++)
-                is = is || is_remote(dataset->parts[k]);
-        return is;
+        if (feed->ahead.idx_sample >= place.batch.n_samples)
+                feed->ahead = (struct feed_ahead){ .epoch = feed->ahead.epoch, .step = feed->ahead.step + 1 };
+        return n;
 }
 
 /* A position of its order is a sample, and not several. */
@@ -178,12 +184,31 @@ static bool has_positions(const struct feed *feed) {
         return !feed->job->terms.has_units && !feed->job->terms.deals_batches;
 }
 
-bool lookahead_go_on(struct planner *planner) {
-        struct feed *feed;
-        bool has_more = false;
+/* The one that needs what it looks at next before the others do. */
+static struct feed *nearest(const struct planner *planner) {
+        struct feed *feed, *best = NULL;
 
         TAILQ_FOREACH(feed, &planner->feeds, entry)
-                if (!feed->is_ended && has_positions(feed) && is_remote(feed->dataset))
-                        has_more |= look_on(planner, feed);
-        return has_more;
+                if (feed->horizon_ns > 0 && (!best || ahead_ns_of(planner, feed) < ahead_ns_of(planner, best)))
+                        best = feed;
+        return best;
+}
+
+bool lookahead_go_on(struct planner *planner) {
+        uint32_t n_looked = 0, n;
+        struct feed *feed;
+
+        TAILQ_FOREACH(feed, &planner->feeds, entry) {
+                feed->horizon_ns = feed->is_ended || !has_positions(feed) ? 0 : horizon_of(feed->dataset);
+                if (feed->horizon_ns == 0)
+                        atomic_store_explicit(&feed->ahead_ns, NUMBER_UNKNOWN, memory_order_relaxed);
+        }
+        while (n_looked < TURN_SAMPLES && (feed = nearest(planner))) {
+                n = look_on(planner, feed, TURN_SAMPLES - n_looked);
+                atomic_store_explicit(&feed->ahead_ns, ahead_ns_of(planner, feed), memory_order_relaxed);
+                if (n == 0)
+                        feed->horizon_ns = 0; /* for this turn */
+                n_looked += n;
+        }
+        return n_looked == TURN_SAMPLES;
 }

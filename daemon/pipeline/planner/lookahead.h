@@ -1,9 +1,10 @@
 /* pipeline/planner/lookahead.h: what ranks will need is fetched before it is planned, where their dataset lies elsewhere.
  *
- * The order is known, so what a rank gets in the next half minute is known as well, whatever its ring can hold. A
- * feed's look-ahead goes through its epoch plan as planning does, further on, and asks the cache for the bytes of each
- * sample with the time when it is due (store/cache/cache.h). Where a sampler makes the order, as far as its epoch is
- * made; not where it fills packs or buckets: what a batch of these holds is looked up when the batch is begun. */
+ * The order is known, so what a rank gets within its horizon (proto/fetching.h), half a minute or more, is known as
+ * well, whatever its ring can hold. A feed's look-ahead goes through its epoch plan as planning does, further on, and
+ * asks the cache for the bytes of each sample with the time when it is due (store/cache/cache.h). Where a sampler makes
+ * the order, as far as its epoch is made; not where it fills packs or buckets: what a batch of these holds is looked up
+ * when the batch is begun. */
 #pragma once
 
 #include "daemon/pipeline/planner/planner.h"

@@ -223,6 +223,7 @@ void cache_cancel(struct cache *cache) {
 
 static void cache_add_fetched(struct cached *cached, struct cache_counts *counts) {
         struct fetcher_counts fetched;
+        uint64_t horizon_ns;
 
         if (!cached->fetcher)
                 return;
@@ -231,6 +232,9 @@ static void cache_add_fetched(struct cached *cached, struct cache_counts *counts
         counts->n_requests += fetched.n_requests;
         counts->n_retries += fetched.n_retries;
         counts->n_paused += fetched.n_paused;
+        horizon_ns = dlp_horizon_ns(cached->cache->options.ahead_s, fetched.latency.first_byte_p999_ns);
+        if (horizon_ns > counts->horizon_ns)
+                counts->horizon_ns = horizon_ns;
         if (fetched.latency.first_byte_median_ns > counts->first_byte_ns)
                 counts->first_byte_ns = fetched.latency.first_byte_median_ns;
 }
@@ -238,7 +242,7 @@ static void cache_add_fetched(struct cached *cached, struct cache_counts *counts
 void cache_keep_counts(struct cached *cached) {
         pthread_mutex_lock(&cached->cache->lock);
         cache_add_fetched(cached, &cached->cache->counts);
-        cached->cache->counts.first_byte_ns = 0;
+        cached->cache->counts.first_byte_ns = cached->cache->counts.horizon_ns = 0;
         pthread_mutex_unlock(&cached->cache->lock);
 }
 

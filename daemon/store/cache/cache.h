@@ -42,6 +42,7 @@ struct cache_options {
         const char *dir;      /* the folder; made when the first origin is opened, with those above it */
         uint64_t limit;       /* bytes; 0: four fifths of what is free or the cache's already */
         uint64_t fetch_limit; /* bytes a second from each origin; 0: no limit */
+        uint64_t ahead_s;     /* seconds that an origin may be silent and nobody is to wait */
         bool is_private;      /* the credentials and settings of the environment and the home are ours */
 };
 
@@ -124,6 +125,10 @@ void cached_ahead(struct cached *cached, const char *folder, const char *path, u
 /* Nobody waits for it any more; done() is not called from now on, unless it was begun: returns false then. */
 bool cached_forget(struct cached *cached, struct cache_want *want);
 
+/* How far ahead of who needs it what is to come should be asked for (dlp_horizon_ns()), by how late the origin's
+ * answers have been. Quick; not more often than some times a turn of a loop. */
+uint64_t cached_horizon_ns(struct cached *cached);
+
 /* Would more of it be begun soon? False: so much is queued that it would only wait. */
 bool cached_has_use_ahead(const struct cached *cached);
 
@@ -154,6 +159,7 @@ struct cache_counts {
         uint64_t n_fetched;                       /* bytes that origins sent */
         uint64_t n_requests, n_retries, n_paused; /* as in struct fetcher_counts, of the origins that are open */
         uint64_t first_byte_ns;                   /* the median, of the origin that is the slowest */
+        uint64_t horizon_ns;                      /* the longest, of the origins that are open; 0: there is none */
         uint64_t n_evicted;                       /* bytes */
         const char *dir;                          /* where: cache_dir, or the folder in it that is ours */
         uint32_t n_others;                        /* daemons that use the same cache_dir */

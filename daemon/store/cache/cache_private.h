@@ -148,7 +148,7 @@ struct cached {
         uint64_t choice;               /* of chunks, at random; cache->lock */
         uint64_t next_victim;          /* the chunk that is looked at next for room; cache->lock */
         struct {
-                uint64_t seen_ns, first_byte_ns, bytes_per_s;
+                uint64_t seen_ns, first_byte_ns, late_ns, bytes_per_s;
         } speed;                                   /* as the fetcher said then; cache->lock */
         struct cached_need last_needs[LAST_NEEDS]; /* cached_read(), by file; cache->lock */
 };

@@ -281,20 +281,26 @@ bool cached_forget(struct cached *cached, struct cache_want *want) {
 
 /* ---- ahead ------------------------------------------------------------------------------------------------------- */
 
-/* As the fetchers know it, once they have seen enough. */
-static uint64_t bytes_per_s(struct cached *cached, uint64_t now_ns) {
+/* As the fetchers know it. */
+static void look_at_speed(struct cached *cached, uint64_t now_ns) {
         struct fetcher_counts counts, of_peers = { 0 };
 
-        if (now_ns - cached->speed.seen_ns > SPEED_NS) {
-                fetcher_counts(cached->fetcher, &counts);
-                if (cached->cache->peer_fetcher)
-                        fetcher_counts(cached->cache->peer_fetcher, &of_peers);
-                cached->speed.seen_ns = now_ns;
-                cached->speed.first_byte_ns = counts.latency.first_byte_median_ns;
-                cached->speed.bytes_per_s = counts.n_bytes + of_peers.n_bytes > SPEED_BYTES
-                                                    ? counts.latency.bytes_per_s + of_peers.latency.bytes_per_s
-                                                    : 0;
-        }
+        if (now_ns - cached->speed.seen_ns <= SPEED_NS || !cached->fetcher)
+                return;
+        fetcher_counts(cached->fetcher, &counts);
+        if (cached->cache->peer_fetcher)
+                fetcher_counts(cached->cache->peer_fetcher, &of_peers);
+        cached->speed.seen_ns = now_ns;
+        cached->speed.first_byte_ns = counts.latency.first_byte_median_ns;
+        cached->speed.late_ns = counts.latency.first_byte_p999_ns;
+        cached->speed.bytes_per_s = counts.n_bytes + of_peers.n_bytes > SPEED_BYTES
+                                            ? counts.latency.bytes_per_s + of_peers.latency.bytes_per_s
+                                            : 0;
+}
+
+/* Once they have seen enough. */
+static uint64_t bytes_per_s(struct cached *cached, uint64_t now_ns) {
+        look_at_speed(cached, now_ns);
         return cached->speed.bytes_per_s > 0 ? cached->speed.bytes_per_s : SPEED_GUESS;
 }
 
@@ -356,6 +362,16 @@ void cached_ahead(struct cached *cached, const char *folder, const char *path, u
         if (has_begun)
                 flights_send(cached->cache);
         pthread_mutex_unlock(&cached->cache->lock);
+}
+
+uint64_t cached_horizon_ns(struct cached *cached) {
+        uint64_t late_ns;
+
+        pthread_mutex_lock(&cached->cache->lock);
+        look_at_speed(cached, clock_now_ns());
+        late_ns = cached->speed.late_ns;
+        pthread_mutex_unlock(&cached->cache->lock);
+        return dlp_horizon_ns(cached->cache->options.ahead_s, late_ns);
 }
 
 bool cached_has_use_ahead(const struct cached *cached) {

@@ -40,6 +40,7 @@ void cached_report(struct cached *cached, struct dlp_origin *ret_origin) {
         ret_origin->n_answers = fetched.latency.n_answers;
         ret_origin->first_byte_ns = fetched.latency.first_byte_median_ns;
         ret_origin->first_byte_late_ns = fetched.latency.first_byte_p999_ns;
+        ret_origin->horizon_ns = dlp_horizon_ns(cache->options.ahead_s, fetched.latency.first_byte_p999_ns);
         ret_origin->bytes_per_second = fetched.latency.bytes_per_s;
         ret_origin->n_requests = fetched.n_requests;
         ret_origin->n_retries = fetched.n_retries;
