@@ -10,7 +10,7 @@
 #define DLP_FLYING_BYTES (128ull << 20)         /* asked for at once, at most; all else waits its turn */
 
 #define DLP_AHEAD_S 30u /* seconds that are looked ahead unless the daemon is told otherwise (fetch_ahead) */
-/* Or so many times as long as 99.9 % of the answers take: one that was late may be asked for again, and be late. */
+/* Or four times as long as 99.9 % of the answers take: what was late may be asked for again, and be late again. */
 #define DLP_AHEAD_LATE 4u
 /* Of a cache that cannot hold all, what is needed next has as much room as it takes, and an eighth at most: half a
  * minute of a fast job, where it has some tens of GiB. */

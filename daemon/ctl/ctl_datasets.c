@@ -12,8 +12,10 @@
 #include "daemon/ctl/users/access.h"
 #include "daemon/data/growth.h"
 #include "daemon/pipeline/catalog/catalog_remote.h"
+#include "daemon/store/cache/uses.h"
 #include "daemon/store/record/url.h"
 #include "proto/base/path_url.h"
+#include "proto/base/shown/shorten.h"
 
 #define PAGE_DATASETS 4u /* a row is 13 KB at most, most of it a path, an origin and nodes: below a packet */
 
@@ -153,6 +155,40 @@ static void fill_fields(struct fields *fields, struct row *row, const struct sou
         row->message.n_fields = n;
         row->message.n_more_fields = source->schema.n_fields - n;
         fill_refused(fields, row, source);
+}
+
+/* ---- what would make room in the cache, of one dataset ---------------------------------------------------------- */
+
+struct going {
+        char files[CACHED_GOING_MAX][DLP_TEXT_MAX];
+        Dlp__Going messages[CACHED_GOING_MAX], *pointers[CACHED_GOING_MAX];
+};
+
+static void fill_going(struct going *going, struct row *row, const struct remote *remote) {
+        static const char *const ROOMS[] = {
+                [CACHED_GOING_NOTHING] = "all of it has room",
+                [CACHED_GOING_PASSING] = "what is here stays, the rest passes through",
+                [CACHED_GOING_LAST] = "what all jobs need last makes room",
+        };
+        struct cached_going found;
+
+        cached_going(remote->cached, &found);
+        row->from.room = (char *)(uintptr_t)ROOMS[found.rule];
+        for (uint32_t i = 0; i < found.n; i++) {
+                const struct cached_going_chunk *chunk = &found.chunks[i];
+                Dlp__Going *message = &going->messages[i];
+
+                dlp__going__init(message);
+                shorten(going->files[i], sizeof(going->files[i]), "%s", chunk->path);
+                message->file = going->files[i];
+                message->offset = chunk->offset;
+                message->bytes = chunk->n_bytes;
+                message->is_needed = chunk->next_ns != UINT64_MAX;
+                message->needed_ns = message->is_needed ? chunk->next_ns : 0;
+                going->pointers[i] = message;
+        }
+        row->from.going = going->pointers;
+        row->from.n_going = found.n;
 }
 
 /* ---- a row ------------------------------------------------------------------------------------------------------ */
@@ -322,6 +358,8 @@ static void tell_joined(struct session *session, uint64_t id, const char *text) 
 static void tell_named(struct session *session, uint64_t id, const char *name, uint32_t first) {
         static struct row rows[PAGE_DATASETS]; /* main thread only */
         static struct fields fields;
+        static struct going going;
+        struct catalog_dataset *shown;
         Dlp__Dataset *messages[PAGE_DATASETS];
         Dlp__DatasetsReply datasets = DLP__DATASETS_REPLY__INIT;
         struct catalog *catalog = session->server->options.catalog;
@@ -349,8 +387,11 @@ static void tell_named(struct session *session, uint64_t id, const char *name, u
                         break;
                 }
                 ctl_datasets_fill(&rows[datasets.n_datasets], entry);
-                if (name[0] && catalog_shown(entry))
-                        fill_fields(&fields, &rows[datasets.n_datasets], dataset_source(catalog_shown(entry)->dataset));
+                shown = name[0] ? catalog_shown(entry) : NULL;
+                if (shown)
+                        fill_fields(&fields, &rows[datasets.n_datasets], dataset_source(shown->dataset));
+                if (shown && shown->remote)
+                        fill_going(&going, &rows[datasets.n_datasets], shown->remote);
                 messages[datasets.n_datasets] = &rows[datasets.n_datasets].message;
                 datasets.n_datasets++;
         }

@@ -223,10 +223,10 @@ def _(box):
         daemon = box.daemon({"d": {"path": list_of(server, root, paths) + "?key=hush", "format": "imagefolder"}})
         within(20, lambda: daemon.objects("datasets")[0]["state"] == "ready", "indexed")
         found = daemon.objects("datasets", "d")[0]
-        equal((found["n_origin_files"], found["cached_bytes"]), (30, 0), str(found))
+        equal((found["n_origin_files"], found["cached_bytes"], found["room"]), (30, 0, "all of it has room"), str(found))
         daemon.read("d")
         found = daemon.objects("datasets", "d")[0]
-        equal(found["cached_bytes"], found["origin_bytes"], str(found))
+        equal(found["cached_bytes"], found["origin_size_bytes"], str(found))
         contains(found["origin"], server.base)
         assert "hush" not in found["origin"] and found["n_requests"] >= 30 , found
 

@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import faulty_server
 import s3_server
 from failing_fs import SmallDisk
-from harness import Skip, Table, case, contains, equal, few, indices, main, patience, samples_of, within, write
+from harness import DLCTL, Skip, Table, case, contains, equal, few, indices, main, patience, randperm, samples_of, within, write
 from private import Home
 from pyclient import need, trainer
 from tars import archive
@@ -202,8 +202,9 @@ def _(box):
     limit = bytes_of(os.path.join(root, "images")) // 5
     daemon = box.daemon({"d": at(list_of(server, root, "images"), "images")}, cache_limit=f"{limit >> 10}KiB")
     # Side by side, on any machine. Of seeds that follow each other, one has in an epoch what the other had before.
-    n_before, = trainer(box, daemon, """
-        log, n_all, n_cold = sys.argv[1], *map(int, sys.argv[2:])
+    n_before, told = trainer(box, daemon, """
+        import json, subprocess
+        log, n_all, n_cold = sys.argv[1], *map(int, sys.argv[2:4])
         loaders = [dlclient.Loader("d", job=f"job{seed}", batch_size=1, seed=seed, epochs=n_all, slots=4, pipeline="raw")
                    for seed in (1, 1000)]
         loops = [iter(loader) for loader in loaders]
@@ -211,13 +212,27 @@ def _(box):
             if k == n_cold:
                 out(open(log).read().count("GET"))
             assert None not in [next(loop, None) for loop in loops]
+            if k == len(loaders[0]) // 2:  # in the middle of an epoch, as their number is odd
+                out(json.loads(subprocess.run(sys.argv[4:], stdout=subprocess.PIPE, check=True).stdout))
         for loader in loaders:
             loader.close()
-    """, os.path.join(server.home, "seen"), n_epochs, n_cold * n)
+    """, os.path.join(server.home, "seen"), n_epochs, n_cold * n, DLCTL, "--socket", daemon.socket, "--format", "json", "datasets", "d")
     n_asked = sum(row[0] == "GET" for row in server.seen()) - n_before
     n_reads = 2 * n * (n_epochs - n_cold)
     print(f"{1 - n_asked / n_reads:.3f} of {n_reads} reads were hits")
     equal(n_asked <= 0.6 * n_reads, True, f"{n_asked} requests for {n_reads} reads")  # 0.82 of them if nothing makes room
+    # What would make room then is told: of what was to come in that epoch and the next, it is among the last.
+    epoch, uses = n_epochs // 2, {}
+    for seed in (1, 1000):
+        for k, sample in list(enumerate(randperm(n, seed + epoch) + randperm(n, seed + epoch + 1)))[n // 2 + 10:]:  # without those that slots have
+            uses[sample] = min(uses.get(sample, 2 * n), k)
+    files = {os.path.relpath(path, os.path.join(root, "images")): uses[i] for i, (path, _) in enumerate(samples_of(os.path.join(root, "images")))}
+    equal(told["room"], "what all jobs need last makes room", "what is told of the rule")
+    equal(len(told["evicted_next"]), 3, "files that would go next")
+    n_later = [sum(use > files[row["file"].removeprefix("images/")] for use in files.values()) for row in told["evicted_next"]]
+    equal(max(n_later) <= n // 2, True, f"files that are needed after those that would go, of {n}: {n_later}")
+    needed = [row["needed_ns"] for row in told["evicted_next"]]
+    equal(needed, sorted(needed, reverse=True), "when they are needed")
 
 
 @case("a disk that is full long before the limit lowers the limit: it is said, and all of the data are served")

@@ -77,6 +77,29 @@ static void add_refused(cJSON *record, const Dlp__Dataset *dataset) {
         }
 }
 
+/* Where it lies, what of it is here, and what would make room. */
+static void add_from(cJSON *record, const Dlp__Origin *from) {
+        cJSON *list;
+
+        record_fields(
+                record, from,
+                "origin=url origin_size_bytes=total_bytes n_origin_files=n_files cached_bytes cache_limit_bytes=cache_limit "
+                "n_requests n_retries n_paused first_byte_ns? first_byte_late_ns? horizon_ns? "
+                "per_second_bytes=bytes_per_second? room?");
+        if (from->n_going == 0)
+                return;
+        list = record_list(record, "evicted_next");
+        for (size_t i = 0; i < from->n_going; i++) {
+                cJSON *row = list_record(list);
+
+                record_fields(row, from->going[i], "file offset_bytes=offset size_bytes=bytes");
+                if (from->going[i]->is_needed)
+                        record_fields(row, from->going[i], "needed_ns");
+                else
+                        record_text(row, "needed", "by no job");
+        }
+}
+
 void dataset_record(cJSON *list, const Dlp__Dataset *dataset) {
         cJSON *record = list_record(list);
 
@@ -87,11 +110,7 @@ void dataset_record(cJSON *list, const Dlp__Dataset *dataset) {
         record_fields(record, dataset, "text n_errors last_error doubt?");
         record_facts(record, dataset->numbers, dataset->n_numbers);
         if (dataset->from)
-                record_fields(
-                        record, dataset->from,
-                        "origin=url origin_bytes=total_bytes n_origin_files=n_files cached_bytes cache_limit_bytes=cache_limit "
-                        "n_requests n_retries n_paused first_byte_ns? first_byte_late_ns? horizon_ns? "
-                        "per_second_bytes=bytes_per_second?");
+                add_from(record, dataset->from);
         record_progress(record, dataset->progress);
         if (dataset->n_fields > 0)
                 dlctl_datasets_add_fields(record, dataset);

@@ -10,6 +10,8 @@
 #define CHOSEN     64u           /* of which the one that is needed last goes: 98 % of the gain of looking at all */
 #define TABLES_MAX (64ull << 20) /* bytes */
 
+#define GOING_LOOKS 4096u /* chunks that are looked at for those that would go next: a tenth of a millisecond */
+
 static void free_uses(struct cached_uses *uses) {
         free(uses->first[0]);
         free(uses->first[1]);
@@ -120,10 +122,14 @@ static bool uses_may_go(const struct cached *cached, uint64_t chunk) {
         return cached->states[chunk] == CHUNK_THERE && cached->pins[chunk] == 0 && cached->marked[chunk] == 0;
 }
 
+static bool has_several(const struct cached *cached) {
+        return !LIST_EMPTY(&cached->uses) && LIST_NEXT(LIST_FIRST(&cached->uses), entry);
+}
+
 bool uses_make_room(struct cached *cached, uint64_t soonest_ns) {
         uint64_t last_ns, victim = UINT64_MAX;
 
-        if (LIST_EMPTY(&cached->uses) || !LIST_NEXT(LIST_FIRST(&cached->uses), entry))
+        if (!has_several(cached))
                 return false;
         last_ns = soonest_ns;
         for (uint32_t i = 0, n = 0; i < 8 * CHOSEN && n < CHOSEN; i++) {
@@ -144,4 +150,38 @@ bool uses_make_room(struct cached *cached, uint64_t soonest_ns) {
                 return false;
         room_drop(cached, victim);
         return true;
+}
+
+/* ---- what would go next ------------------------------------------------------------------------------------------ */
+
+static void add_going(struct cached_going *going, const struct cached_going_chunk *chunk) {
+        uint32_t i = going->n < CACHED_GOING_MAX ? going->n++ : going->n;
+
+        for (; i > 0 && going->chunks[i - 1].next_ns < chunk->next_ns; i--)
+                if (i < CACHED_GOING_MAX)
+                        going->chunks[i] = going->chunks[i - 1];
+        if (i < CACHED_GOING_MAX)
+                going->chunks[i] = *chunk;
+}
+
+void cached_going(struct cached *cached, struct cached_going *ret_going) {
+        struct cache *cache = cached->cache;
+        uint64_t n_apart = cached->n_chunks / GOING_LOOKS + 1;
+
+        *ret_going = (struct cached_going){ .rule = CACHED_GOING_NOTHING };
+        pthread_mutex_lock(&cache->lock);
+        if (room_is_short(cache))
+                ret_going->rule = has_several(cached) ? CACHED_GOING_LAST : CACHED_GOING_PASSING;
+        for (uint64_t i = 0; i < cached->n_chunks && ret_going->rule == CACHED_GOING_LAST; i += n_apart)
+                if (uses_may_go(cached, i))
+                        add_going(ret_going,
+                                  &(struct cached_going_chunk){ .chunk = i, .next_ns = uses_next(cached, i) });
+        pthread_mutex_unlock(&cache->lock);
+        for (uint32_t i = 0; i < ret_going->n; i++) {
+                struct chunk_place place = cached_place(cached, ret_going->chunks[i].chunk);
+
+                ret_going->chunks[i].path = place.file->path;
+                ret_going->chunks[i].offset = place.offset;
+                ret_going->chunks[i].n_bytes = place.n_bytes;
+        }
 }

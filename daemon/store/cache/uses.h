@@ -39,3 +39,30 @@ struct uses_place {
 };
 
 void cached_uses_at(struct cached_uses *uses, const struct uses_place *place);
+
+/* ---- what would go next ---- */
+
+enum cached_going_rule {
+        CACHED_GOING_NOTHING, /* all origins that are open have room */
+        CACHED_GOING_PASSING, /* what is here stays; what comes now goes once it was read */
+        CACHED_GOING_LAST,    /* what all jobs need last */
+};
+
+struct cached_going_chunk {
+        uint64_t chunk, next_ns; /* until somebody needs it; UINT64_MAX: nobody does, as far as is known */
+        const char *path;        /* of its file: the origin's, */
+        uint64_t offset;         /* where it begins, and its length */
+        uint32_t n_bytes;
+};
+
+#define CACHED_GOING_MAX 3u
+
+struct cached_going {
+        enum cached_going_rule rule;
+        uint32_t n;
+        struct cached_going_chunk chunks[CACHED_GOING_MAX]; /* the first to go before the others */
+};
+
+/* What makes room for what comes: about, as that is chosen among some, at random. Texts are valid as long as `cached`.
+ */
+void cached_going(struct cached *cached, struct cached_going *ret_going);
