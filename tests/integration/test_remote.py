@@ -247,6 +247,26 @@ def _(box):
     contains(daemon.log(), "no space left on its disk")
 
 
+@case("a disk that others fill is said once; when they have made room it is said as well, and all of the data stay")
+def _(box):
+    root = box.path("origin")
+    make_images(root, few(120, 60), size=64 * KIB)
+    server = Nginx(box, root)
+    n_bytes = bytes_of(os.path.join(root, "images"))
+    disk = SmallDisk(box, 3 * n_bytes + (16 << 20))
+    disk.fill(n_bytes // 4)
+    daemon = box.daemon({"d": at(list_of(server, root, "images"), "images")}, cache_dir=os.path.join(disk.path, "cache"), cache_limit="1GiB")
+    check_images(daemon.read("d", batch=4, epochs=2, seed=1), os.path.join(root, "images"), batch=4, epochs=2, seed=1)
+    equal(daemon.log().count("no space left on its disk"), 1, "times that it was said")
+    disk.empty()
+    within(30, lambda: "its disk has room again" in daemon.log(), "that there is room was not said")
+    daemon.read("d", batch=4, seed=2, job="fills")
+    n_before = len(server.seen())
+    check_images(daemon.read("d", batch=4, seed=3, job="reads"), os.path.join(root, "images"), batch=4, seed=3)
+    equal([row for row in server.seen()[n_before:] if row[0] == "GET" and row[3].startswith("/images/")], [], "what was fetched again")
+    equal(daemon.log().count("no space left on its disk"), 1, "times that it was said in the end")
+
+
 @case("daemons in one cache_dir have a folder each and keep cache_limit together; what a killed one leaves is found by the next one, and makes room if nobody comes")
 def _(box):
     root = box.path("origin")

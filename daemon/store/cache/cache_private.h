@@ -178,7 +178,7 @@ struct cache {
         _Atomic uint32_t n_queued;                    /* flights in all queues; read without the lock, too */
         uint64_t n_ahead_bytes;                       /* that are marked, of all chunks */
         uint64_t n_flying_bytes, n_flying_peer_bytes; /* of all, and of those that other nodes are asked for */
-        uint64_t flying_max; /* of either; lower since the disk was full of what was on its way */
+        uint64_t flying_max; /* of either; lower while the disk has no room for what is on its way */
         uint32_t n_flying, n_flying_peer;
         uint64_t n_peer_buffer_bytes;
         struct peers *peers;          /* NULL: there are none */
@@ -193,7 +193,8 @@ struct cache {
         uint64_t n_passing_bytes;               /* of them, what is to go once it was read */
         uint64_t n_coming_bytes;                /* of them, of chunks that are not here yet */
         uint64_t limit;                         /* of n_bytes: our part of the whole one, */
-        uint64_t disk_limit;                    /* and at most this, since the disk was full */
+        uint64_t disk_limit;                    /* and at most this, while the disk has no room */
+        uint64_t full_bytes;                    /* n_bytes and one more, when it last had none; 0: it has */
         uint32_t n_others;                      /* daemons that use the same cache_dir */
         uint64_t equal_part;                    /* of what they may hold together */
         uint32_t n_asking;                      /* who waits for an equal part (cache_folders_ask()) */
@@ -377,8 +378,8 @@ bool room_is_full(const struct cache *cache, uint64_t n_bytes);
 /* Makes room for a chunk of n_bytes of this origin. False: there is none, what is here stays. */
 bool room_make(struct cached *cached, uint64_t n_bytes);
 
-/* The disk is full: from now on the cache holds at most what it has now, without what is coming, and an eighth of it
- * goes. False: nothing may go. */
+/* The disk is full: until it has room again the cache holds at most what it has now, without what is coming, and an
+ * eighth of it goes. False: nothing may go. */
 bool room_shrink(struct cached *cached);
 
 /* Could folders of origins that are not open make room for n_bytes? Then room_clear() comes first. */
@@ -387,6 +388,10 @@ bool room_may_clear(const struct cache *cache, uint64_t n_bytes);
 /* Removes folders of origins that are not open, the oldest first, until there is room for n_bytes. Without the lock: it
  * takes as long as removing does. The keeper's. */
 void room_clear(struct cache *cache, uint64_t n_bytes);
+
+/* Has the disk room again, after it was full? Once it could hold an eighth and a chunk more than the cache had then,
+ * others have made room: what the cache gave up since does not count as that. Without the lock. */
+bool room_look_at_disk(struct cache *cache);
 
 /* The limit may have become lower: removes what is beyond it, as far as it may go. As room_clear(). */
 void room_fit(struct cache *cache);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "daemon/base/log.h"
 #include "daemon/base/machine/disk.h"
 #include "daemon/base/threads/thread.h"
 #include "daemon/store/cache/cache_folders.h"
@@ -214,9 +215,14 @@ static void keeper_keep(struct flight *flight) {
 
 /* cache->lock is held, and given up meanwhile. */
 static void keeper_look(struct cache *cache) {
+        bool is_over;
+
         pthread_mutex_unlock(&cache->lock);
+        is_over = room_look_at_disk(cache);
         cache_folders_look(cache);
         room_fit(cache);
+        if (is_over)
+                log_info("cache", "%s: its disk has room again; cache_limit counts again", cache->dir);
         pthread_mutex_lock(&cache->lock);
 }
 

@@ -30,18 +30,18 @@ int landing_error(const struct flight *flight, int error, struct why *why) {
 bool landing_makes_room(struct flight *flight, int error) {
         struct cached *cached = flight->cached;
         struct why why;
-        bool has_room;
+        bool has_room, is_news;
 
         if (!landing_is_full(error))
                 return false;
         pthread_mutex_lock(&cached->cache->lock);
+        is_news = cached->cache->full_bytes == 0;
         has_room = room_shrink(cached);
         pthread_mutex_unlock(&cached->cache->lock);
-        if (!has_room)
-                return false;
         landing_error(flight, error, &why);
-        log_warning("cache", "%s; until the daemon is started again, less is kept", why.text);
-        return true;
+        if (is_news)
+                log_warning("cache", "%s; until there is, less is kept", why.text);
+        return has_room;
 }
 
 /* Bytes of the file, which are to be written from `offset` on: but for what pieces have, if they come as a whole. */

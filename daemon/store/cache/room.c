@@ -306,11 +306,34 @@ bool room_shrink(struct cached *asker) {
         struct cache *cache = asker->cache;
         uint64_t n_coming = cache->n_coming_bytes, limit = cache->n_bytes - n_coming;
 
+        cache->full_bytes = cache->n_bytes + 1;
         room_drop_until(cache, n_coming + limit - limit / DLP_AHEAD_SHARE);
         if (cache->n_bytes - n_coming == limit)
                 return false;
         cache->limit = cache->disk_limit = limit;
         return true;
+}
+
+bool room_look_at_disk(struct cache *cache) {
+        uint64_t n_bytes;
+        struct statvfs space;
+        bool is_over;
+
+        pthread_mutex_lock(&cache->lock);
+        is_over = cache->full_bytes > 0;
+        pthread_mutex_unlock(&cache->lock);
+        if (!is_over || statvfs(cache->dir, &space) < 0)
+                return false;
+        pthread_mutex_lock(&cache->lock);
+        n_bytes = cache->n_bytes - cache->n_coming_bytes + (uint64_t)space.f_bavail * space.f_frsize;
+        is_over = n_bytes > cache->full_bytes + cache->full_bytes / 8 + CACHE_CHUNK_BYTES;
+        if (is_over) {
+                cache->full_bytes = 0;
+                cache->disk_limit = UINT64_MAX;
+                cache->flying_max = DLP_FLYING_BYTES;
+        }
+        pthread_mutex_unlock(&cache->lock);
+        return is_over;
 }
 
 void room_fit(struct cache *cache) {
