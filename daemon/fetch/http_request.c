@@ -398,6 +398,12 @@ void http_request_fini(struct http_request *request) {
         request->has_file = false;
 }
 
+bool http_has_name(CURL *easy) {
+        curl_off_t lookup_us = 0;
+
+        return curl_easy_getinfo(easy, CURLINFO_NAMELOOKUP_TIME_T, &lookup_us) == CURLE_OK && lookup_us > 0;
+}
+
 uint32_t http_n_tries(const struct http *http) {
         return http->n_tries;
 }

@@ -82,5 +82,8 @@ int http_request_judge(struct http_request *request, CURLcode result, struct htt
 /* Once it is judged: keeps where the hub has led it, or forgets where that was refused. */
 void http_request_learn(struct http_request *request, bool has_worked);
 
+/* Is the server's name looked up? libcurl's multi handle keeps it then for other requests. */
+bool http_has_name(CURL *easy);
+
 /* How often a request is tried; how long a transfer may stand still. */
 uint32_t http_n_tries(const struct http *http);

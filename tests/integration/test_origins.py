@@ -275,7 +275,7 @@ def crowd(n):
 
         thread = threading.Thread(target=talk, daemon=True)
         thread.start()
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        yield f"http://localhost:{listener.getsockname()[1]}"
         listener.shutdown(socket.SHUT_RDWR)
         thread.join(patience(60))
 

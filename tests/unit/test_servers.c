@@ -37,6 +37,20 @@ START_TEST(a_pause_is_a_servers_whatever_is_asked_of_it) {
 }
 END_TEST
 
+START_TEST(one_request_is_under_way_until_a_servers_name_is_known_unless_many_share_its_row) {
+        struct servers *servers = begin();
+        struct server *server = servers_get(servers, "http://a/x", 1);
+
+        server->n_running = 1;
+        ck_assert(!server_is_open(server, 1));
+        server_answered(server, 1000);
+        ck_assert(server_is_open(server, 1));
+        servers->rows[0].n_running = 1;
+        ck_assert(server_is_open(&servers->rows[0], 1));
+        free(servers);
+}
+END_TEST
+
 START_TEST(a_server_that_is_in_use_keeps_its_row_and_the_least_missed_makes_room) {
         struct servers *servers = begin();
         struct server *busy = servers_get(servers, "http://busy/", 1),
@@ -174,6 +188,7 @@ END_TEST
 int main(void) {
         const struct suite_row rows[] = {
                 { "servers", a_pause_is_a_servers_whatever_is_asked_of_it },
+                { "servers", one_request_is_under_way_until_a_servers_name_is_known_unless_many_share_its_row },
                 { "servers", a_server_that_is_in_use_keeps_its_row_and_the_least_missed_makes_room },
                 { "servers", refusals_in_a_row_make_one_pause_that_grows_and_halve_the_requests_once },
                 { "servers", late_is_the_slowest_hundredth_thrice_the_median_and_no_less_than_fifty_ms },

@@ -52,6 +52,8 @@ static void leave(struct fetcher *fetcher, struct download *download) {
                 if (download->is_held)
                         TAILQ_REMOVE(&fetcher->bandwidth.held, download, held);
                 download->is_unanswered = download->is_held = false;
+                if (download->server->first == download)
+                        download->server->first = NULL;
                 download->server->n_running--;
                 fetcher->n_running--;
                 fetcher->n_plain -= !download->is_urgent;
@@ -214,6 +216,8 @@ static void send_request(struct fetcher *fetcher, struct download *download, str
         }
 
         download->state = DOWNLOAD_RUNNING;
+        if (!server->is_found)
+                server->first = download;
         server->n_running++;
         fetcher->n_running++;
         fetcher->n_plain += !download->is_urgent;
@@ -428,6 +432,8 @@ uint64_t fetch_tries_continue(struct fetcher *fetcher, uint64_t until_ns) {
         for (uint32_t i = 0; i < fetcher->servers.n_rows; i++) {
                 struct server *server = &fetcher->servers.rows[i];
 
+                if (server->first && http_has_name(server->first->easy))
+                        server->is_found = true;
                 send_waiting(fetcher, server, now_ns);
                 until_ns = hedge_late(fetcher, server, now_ns, until_ns);
                 if (server->until_ns > now_ns && server->until_ns < until_ns &&

@@ -86,6 +86,7 @@ static void looking_turn(struct lookings *lookings) {
 
 void http_look_at_many(struct http *http, const struct http_looks *looks) {
         struct lookings lookings = { .http = http, .looks = looks };
+        uint32_t n_begun = 1;
 
         lookings.all = calloc(looks->n_connections, sizeof(*lookings.all));
         if (!lookings.all || sockets_init(&lookings.sockets) < 0) {
@@ -94,10 +95,13 @@ void http_look_at_many(struct http *http, const struct http_looks *looks) {
         }
         curl_multi_setopt(lookings.sockets.multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, (long)looks->n_connections);
         curl_multi_setopt(lookings.sockets.multi, CURLMOPT_MAXCONNECTS, (long)looks->n_connections);
-        for (uint32_t i = 0; i < looks->n_connections && !lookings.is_over; i++)
-                looking_go_on(&lookings, &lookings.all[i]);
-        while (lookings.n_running > 0 && !lookings.is_over && !looks->is_to_stop(looks->userdata))
+        looking_go_on(&lookings, &lookings.all[0]);
+        while (lookings.n_running > 0 && !lookings.is_over && !looks->is_to_stop(looks->userdata)) {
+                if (n_begun < looks->n_connections && http_has_name(lookings.all[0].easy)) /* asked for once */
+                        while (n_begun < looks->n_connections && !lookings.is_over)
+                                looking_go_on(&lookings, &lookings.all[n_begun++]);
                 looking_turn(&lookings);
+        }
 
         for (uint32_t i = 0; i < looks->n_connections; i++) {
                 if (lookings.all[i].request.easy) {

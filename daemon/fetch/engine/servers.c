@@ -20,6 +20,7 @@ static void clear_row(struct server *server) {
 void servers_init(struct servers *servers) {
         servers->n_rows = 1;
         clear_row(&servers->rows[0]);
+        servers->rows[0].is_found = true; /* it stands for many */
 }
 
 static size_t server_bytes(const char *url) {
@@ -72,11 +73,13 @@ struct server *servers_get(struct servers *servers, const char *url, uint64_t no
 }
 
 bool server_is_open(const struct server *server, uint64_t now_ns) {
-        return now_ns >= server->until_ns && server->n_running < server->n_most;
+        return now_ns >= server->until_ns && server->n_running < server->n_most &&
+               (server->is_found || server->n_running == 0);
 }
 
 void server_answered(struct server *server, uint64_t first_byte_us) {
         server->n_refused = 0;
+        server->is_found = true;
         if (server->n_most != SERVER_N_UNLIMITED && ++server->n_good >= server->n_most) {
                 server->n_good = 0;
                 if (++server->n_most >= SMALLEST_N_UNTIL)

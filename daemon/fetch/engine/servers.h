@@ -6,6 +6,8 @@
  * a row. The number of requests side by side is halved then and grows by one each time that as many have been answered
  * (additive increase, multiplicative decrease). What was under way when a server refused belongs to the same refusal.
  *
+ * Until its name is known one request is under way, or each of hundreds would ask for the name by itself.
+ *
  * Belongs to one thread. */
 #pragma once
 
@@ -28,10 +30,12 @@ struct server {
         uint32_t n_running; /* requests */
         uint32_t n_most;    /* of them side by side; SERVER_N_UNLIMITED */
         uint32_t n_good;    /* answers since that grew */
+        bool is_found;      /* its name was looked up */
         struct latency first_byte;
         uint64_t late_ns; /* an answer that has not begun by then is one of the slowest; 0: too few came to know */
 
         /* The fetcher's. */
+        struct download *first;      /* that looks its name up; NULL: none is under way */
         struct downloads waiting[2]; /* due, but not to be asked for yet; [1]: urgent */
         struct downloads unanswered; /* urgent ones under way, in the order in which they began */
 };
