@@ -45,7 +45,7 @@ static void fill_stream(struct row *row, struct growth *growth) {
         row->message.n_late = report.n_late;
         if (growth_blocks(growth)) {
                 why_set(&row->text, 0, "served in the order of blocks, %s%s%s",
-                        report.is_over ? "all files are read" : "while its files are unpacked",
+                        report.is_over ? "all files are read" : "while its files arrive",
                         report.trouble.text[0] ? "; " : "", report.trouble.text);
                 return;
         }

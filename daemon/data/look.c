@@ -221,7 +221,7 @@ int dataset_look(struct dataset *dataset, bool (*skip)(void *userdata, uint64_t 
 
         r = look_at_root(dataset, ret_reopened, why);
         if (r == 0 && dataset_origin(dataset)) /* what is here can be read, whether the origin answers or not */
-                return dataset_origin(dataset)->look(dataset_origin(dataset)->userdata, why);
+                return dataset_origin(dataset)->look(dataset_origin(dataset)->userdata, NULL, why);
         if (r < 0)
                 return r;
         for (uint64_t i = 0; i < n_others; i++) {

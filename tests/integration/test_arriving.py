@@ -11,7 +11,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 import faulty_server
-from harness import Skip, case, contains, equal, expected_order, main, whole_order, within, write
+from harness import Skip, case, contains, equal, expected_order, few, main, whole_order, within, write
 from private import Home
 from tars import archive
 from tfrecords import example, ints, record_file, texts
@@ -49,9 +49,9 @@ def numbers(lines, epoch=None):
 
 def check_arrived(home):
     """It was not only served when all was there, as any dataset is."""
-    contains(home.log(), "served while its files are unpacked")
+    contains(home.log(), "served while its files arrive")
     equal("has changed" in home.log(), False, "was unpacked again")
-    equal("it is served once all files are unpacked" in home.log(), False, "had to wait for all files")
+    equal("it is served once all files are there" in home.log(), False, "had to wait for all files")
 
 
 def read_ranks(home, path, world, **options):
@@ -155,6 +155,57 @@ def _(box):
         home.stop()
         reader.finish()
         server.start()
+
+
+def plain_shard(kind, rows, n_bytes):
+    noise = random.Random(rows[0])
+    if kind == "jsonl":
+        return b"".join(b'{"n": %d, "x": "%s"}\n' % (row, noise.randbytes((n_bytes + row) // 2).hex().encode()) for row in rows)
+    if kind == "tfrecord":
+        return record_file([example(n=ints(row), x=texts(noise.randbytes(n_bytes + row))) for row in rows])
+    return None
+
+
+def make_plain(root, kind, n_shards, n, n_bytes):
+    """Shards of n samples each."""
+    for shard in range(n_shards):
+        rows, path = range(shard * n, (shard + 1) * n), os.path.join(root, kind, f"x-{shard:02d}.{kind}")
+        if kind == "tar":
+            noise = random.Random(shard)
+            archive(path, [(f"{row:06d}.{what}", b"%d" % row if what == "cls" else noise.randbytes(n_bytes + row))
+                           for row in rows for what in ("cls", "bin")])
+        else:
+            write(path, plain_shard(kind, rows, n_bytes))
+
+
+@case("files of a web server that are not compressed are served while they are read through: each sample is the one of the same files "
+      "here, also from a cache that holds a part of them; the first batch comes before half of the bytes have left the server")
+def _(box):
+    root, n_shards = box.path("origin"), 24
+    server = Nginx(box, root)
+    for kind in ("jsonl", "tar", "tfrecord"):
+        make_plain(root, kind, n_shards, few(80, 40), 60000)
+        url, options = server.url(kind) + "/x-{00..23}." + kind, {"pipeline": "x=bin; n=cls" if kind == "tar" else "x; n"}
+        n_bytes = sum(os.path.getsize(os.path.join(root, kind, name)) for name in os.listdir(os.path.join(root, kind)))
+        here = Home(box).read(os.path.join(root, kind), seed=8, epochs=2, **terms(order="blocks(window=2)", **options))
+        equal(len(here), 2 * n_shards * few(80, 40), "samples")
+        for cache, n_epochs in (("1GiB", 1), ("24MiB", 2)):
+            home = Home(box, DATALOADERD_PRIVATE=f"cache_limit={cache}")
+            n_before = sum(row[2] for row in server.seen() if row[0] == "GET")
+            if n_epochs == 1:
+                reader = home.reader(url, seed=8, limit=1, delay_ms=2000, **terms(order="blocks(window=2)", batch=8, **options))
+                reader.wait_lines(1)
+                server.stop()
+                n_sent = sum(row[2] for row in server.seen() if row[0] == "GET") - n_before
+                server.start()
+                reader.good()
+                equal(n_sent < n_bytes // 2, True, f"{kind}: {n_sent} of {n_bytes} bytes before the first batch")
+            lines = home.read(url, seed=8, epochs=n_epochs, seconds=120, **terms(order="blocks(window=2)", **options))
+            equal([line["fields"] for line in lines], [line["fields"] for line in here[:len(lines)]], f"{kind}, {cache}")
+            equal(len(lines), n_epochs * n_shards * few(80, 40), "samples")
+            check_arrived(home)
+            home.stop()
+        shutil.rmtree(os.path.join(root, kind))
 
 
 @case("archives and files of records arrive as lines do: what is not whole yet is left out, and comes later")

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "daemon/base/log.h"
+#include "daemon/base/machine/read_error.h"
 #include "daemon/base/threads/thread.h"
 #include "daemon/data/arriving/arriving_private.h"
 #include "daemon/data/index/index_draft.h"
@@ -55,6 +56,37 @@ static uint32_t bits_of(uint32_t n) {
         return bits;
 }
 
+/* As a sample's read does, it waits for an origin that does not answer. */
+static int arriving_on_read(void *userdata, int fd, void *into, size_t n_bytes, uint64_t offset,
+                            const atomic_bool *cancel) {
+        struct arriving *arriving = userdata;
+        const struct indexing_origin *origin = arriving->spec.origin;
+        uint32_t n_failed = 0;
+        int r;
+
+        do
+                r = origin->read(origin->userdata, fd, into, n_bytes, offset, cancel);
+        while (r < 0 && arriving_waits(arriving, 0, r, ++n_failed));
+        if (r >= 0 && n_failed > 0)
+                arriving_waits(arriving, 0, 0, 0);
+        return r;
+}
+
+static bool arriving_on_mark(void *userdata, int fd, uint64_t *ret_mark) {
+        const struct indexing_origin *origin = ((struct arriving *)userdata)->spec.origin;
+
+        return origin->mark(origin->userdata, fd, ret_mark);
+}
+
+static void arriving_on_wanted(void *userdata) {
+        struct arriving *arriving = userdata;
+
+        if (arriving->spec.wanted)
+                arriving->spec.wanted(arriving->spec.userdata);
+        else
+                arriving_hurry(arriving);
+}
+
 int arriving_new(const struct arriving_spec *spec, struct arriving **ret_arriving) {
         struct arriving *arriving = calloc(1, sizeof(*arriving));
 
@@ -68,7 +100,7 @@ int arriving_new(const struct arriving_spec *spec, struct arriving **ret_arrivin
         snprintf(arriving->digest, sizeof(arriving->digest), "%s", spec->digest);
         arriving->files = calloc(spec->n, sizeof(*arriving->files));
         if (!arriving->files || !arriving->spec.root ||
-            growth_new_blocks(spec->n, NUMBER_BITS - bits_of(spec->n), spec->wanted, spec->userdata,
+            growth_new_blocks(spec->n, NUMBER_BITS - bits_of(spec->n), arriving_on_wanted, arriving,
                               &arriving->growth) < 0) {
                 arriving->spec.names = NULL;
                 arriving_free(arriving);
@@ -79,6 +111,10 @@ int arriving_new(const struct arriving_spec *spec, struct arriving **ret_arrivin
                                             .n_samples = DLP_UNKNOWN,
                                             .n_shards = spec->n,
                                             .growth = arriving->growth };
+        arriving->origin = (struct indexing_origin){ .read = arriving_on_read,
+                                                     .mark = arriving_on_mark,
+                                                     .digest = spec->origin ? spec->origin->digest : "",
+                                                     .userdata = arriving };
         growth_want_block(arriving->growth, 0, 1, false);
         *ret_arriving = arriving;
         return 0;
@@ -99,6 +135,8 @@ void arriving_free(struct arriving *arriving) {
         pthread_mutex_destroy(&arriving->lock);
         pthread_cond_destroy(&arriving->changed);
         free(arriving->files);
+        free(arriving->taken);
+        free(arriving->numbers);
         free(arriving);
 }
 
@@ -132,9 +170,17 @@ static int build(struct arriving *arriving, uint32_t file, struct source **ret_s
         struct indexing indexing = { .cancel = &arriving->is_over,
                                      .budget = arriving->budget,
                                      .is_refusing = ATOMIC_FLAG_INIT };
+        const struct arrived_file *of = &arriving->files[file];
         struct index_builder *builder = NULL;
         int r;
 
+        if (arriving->is_read_through) {
+                indexing.origin = &arriving->origin;
+                if (!of->is_whole)
+                        indexing.cut = (struct indexing_cut){ .name = arriving->spec.names[file],
+                                                              .n_bytes = of->n_whole,
+                                                              .n_zeros = arriving->spec.format->n_cut_zeros };
+        }
         indexing_join(&indexing);
         r = format_build(arriving->spec.format, arriving->root_fd, &files, &arriving->options, &watch, &builder, why);
         if (r == 0)
@@ -198,7 +244,8 @@ int arriving_open(struct arriving *arriving, int root_fd, const struct format_op
         struct source *first = NULL;
         int r;
 
-        arriving->root_fd = fcntl(root_fd, F_DUPFD_CLOEXEC, 0);
+        if (arriving->root_fd < 0)
+                arriving->root_fd = fcntl(root_fd, F_DUPFD_CLOEXEC, 0);
         if (arriving->root_fd < 0)
                 return why_errno(why, -errno, "%s", arriving->spec.root);
         arriving->options = *options; /* whose texts stay, while its members change */
@@ -272,15 +319,37 @@ void arriving_grown(struct arriving *arriving, uint32_t idx, bool is_whole) {
         arriving_take(arriving, idx, source, is_whole);
 }
 
-bool arriving_waits(struct arriving *arriving, uint32_t idx, const struct why *why) {
-        bool may_wait;
+#define PAUSE_MIN_NS 100000000ull
+#define PAUSES_MAX   6u /* of which each is twice as long */
+
+static void arriving_pause(struct arriving *arriving, uint32_t n_before) {
+        uint64_t until_ns = clock_now_ns() + (PAUSE_MIN_NS << (n_before < PAUSES_MAX ? n_before : PAUSES_MAX));
 
         pthread_mutex_lock(&arriving->lock);
-        may_wait = arriving->is_open || idx > 0;
+        while (!atomic_load(&arriving->is_over) && clock_now_ns() < until_ns)
+                thread_wait_until(&arriving->changed, &arriving->lock, until_ns);
         pthread_mutex_unlock(&arriving->lock);
-        if (may_wait)
-                growth_set_silent(arriving->growth, why);
-        return may_wait;
+}
+
+bool arriving_waits(struct arriving *arriving, uint32_t idx, int error, uint32_t n_failed) {
+        enum read_error kind = read_error_kind(error);
+        const struct indexing_origin *origin = arriving->spec.origin;
+        struct why why;
+        bool may_wait;
+
+        if (error == 0)
+                growth_set_silent(arriving->growth, NULL);
+        pthread_mutex_lock(&arriving->lock);
+        may_wait = origin && error != 0 && (arriving->is_open || idx > 0) && !atomic_load(&arriving->is_over);
+        pthread_mutex_unlock(&arriving->lock);
+        if (!may_wait || kind == READ_ERROR_OWN || error == -ECANCELED || error == -ENOMEM)
+                return false;
+        if (origin->look(origin->userdata, &arriving->is_over, &why) < 0)
+                growth_set_silent(arriving->growth, &why);
+        else if (kind == READ_ERROR_CLEAR || (kind == READ_ERROR_VAGUE && n_failed >= READ_ERROR_TRIES))
+                return false;
+        arriving_pause(arriving, n_failed - 1);
+        return !atomic_load(&arriving->is_over);
 }
 
 void arriving_failed(struct arriving *arriving, uint32_t idx, const struct why *why) {
@@ -300,4 +369,5 @@ void arriving_leave(struct arriving *arriving) {
         atomic_store(&arriving->is_over, true);
         pthread_cond_broadcast(&arriving->changed);
         pthread_mutex_unlock(&arriving->lock);
+        arriving_stop_reading(arriving);
 }

@@ -168,6 +168,7 @@ int listed_open(int root_fd, const char *root, const char *name, int64_t *settle
                 return why_errno(why, r, "%s/%s cannot be looked at", root, name);
         if (!S_ISREG(ret_status->st_mode))
                 return why_set(why, -EINVAL, "%s/%s: is not a regular file", root, name);
+        ret_status->st_size = (off_t)indexing_length(name, (uint64_t)ret_status->st_size);
         return take_fd(&fd);
 }
 

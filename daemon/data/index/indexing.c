@@ -1,6 +1,7 @@
 #include "daemon/data/index/indexing.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "daemon/base/machine/disk.h"
 #include "proto/base/bytes.h"
@@ -48,9 +49,24 @@ const struct indexing_origin *indexing_origin(void) {
         return joined ? joined->origin : NULL;
 }
 
+uint64_t indexing_length(const char *name, uint64_t n_bytes) {
+        const struct indexing_cut *cut = joined ? &joined->cut : NULL;
+
+        return cut && cut->name && strcmp(cut->name, name) == 0 ? cut->n_bytes + cut->n_zeros : n_bytes;
+}
+
 static int indexing_read_piece(int fd, void *into, size_t n_bytes, uint64_t offset) {
         const struct indexing_origin *origin = indexing_origin();
+        uint64_t n_zeros = joined ? joined->cut.n_zeros : 0, end = n_zeros > 0 ? joined->cut.n_bytes : UINT64_MAX;
 
+        if (offset + n_bytes > end) {
+                size_t n = offset < end ? (size_t)(end - offset) : 0;
+
+                memset((uint8_t *)into + n, 0, n_bytes - n);
+                n_bytes = n;
+        }
+        if (n_bytes == 0)
+                return 0;
         return origin ? origin->read(origin->userdata, fd, into, n_bytes, offset, joined->cancel)
                       : disk_read_at(fd, into, n_bytes, offset);
 }

@@ -25,8 +25,8 @@ struct indexing_origin {
         /* A number of the file's content that needs no read of it. False: it is none of these files. */
         bool (*mark)(void *userdata, int fd, uint64_t *ret_mark);
 
-        /* Does it answer? 0 or an errno with `why`. Blocks. */
-        int (*look)(void *userdata, struct why *why);
+        /* Does it answer? 0 or an errno with `why`. Blocks, until *cancel is true (may be NULL). */
+        int (*look)(void *userdata, const atomic_bool *cancel, struct why *why);
 
         /* A dataset that is open holds it. What looks whether the dataset can be read again may outlive its jobs. */
         void (*hold)(void *userdata);
@@ -36,11 +36,19 @@ struct indexing_origin {
         void *userdata;
 };
 
+/* A file that is looked at as if it ended earlier: the rest of it is not there yet. */
+struct indexing_cut {
+        const char *name; /* relative to the root; NULL: no file is */
+        uint64_t n_bytes; /* that it has, */
+        uint32_t n_zeros; /* and zeros after them: then no other file may be read */
+};
+
 struct indexing {
         const struct indexing_origin *origin; /* NULL: files are what they are */
         struct budget *budget;                /* in which arrays are counted until they are freed; NULL: nowhere */
         struct errands *errands;              /* whose errand it is; NULL: nobody's */
         const atomic_bool *cancel;            /* true: it is not wanted any more; may be NULL */
+        struct indexing_cut cut;
         _Atomic uint64_t n_bytes;  /* that are counted now; at most three quarters of what others leave of the budget */
         _Atomic uint64_t n_looks;  /* at whether it is wanted; counted for tests alone */
         _Atomic uint32_t n_hidden; /* files that were passed over because they are hidden */
@@ -74,6 +82,9 @@ void indexing_pass_over(const char *name, bool (*is_taken)(const char *name));
 
 /* As disk_read_at(), in pieces; -ECANCELED once the index is not wanted any more. */
 int indexing_read_at(int fd, void *into, size_t n_bytes, uint64_t offset);
+
+/* The length of a file that was opened, as far as this index is concerned. */
+uint64_t indexing_length(const char *name, uint64_t n_bytes);
 
 /* As pread() from the beginning of a regular file: how many bytes there were, or an errno. */
 ssize_t indexing_read_head(int fd, void *into, size_t n_bytes);

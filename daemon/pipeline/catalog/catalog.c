@@ -142,6 +142,7 @@ static int open_remote(struct opening *opening, struct dataset_spec *spec, const
         r = remote_open(opening->entry->catalog->cache, &terms, watch, &opening->remote, &opening->why);
         if (r < 0)
                 return r;
+        opening->remote->is_arriving = opening->is_arriving;
         spec->path = cached_path(opening->remote->cached);
         spec->origin = &opening->remote->origin;
         if (!opening->is_arriving)
@@ -269,8 +270,12 @@ struct catalog_dataset *opening_take(struct opening *opening) {
                 return NULL;
         }
         open->lock = opening->lock;
-        open->remote = opening->is_arriving ? NULL : opening->remote;
-        open->feeding = opening->is_arriving ? opening->remote : NULL;
+        if (!opening->is_arriving || arrival_is_in_place(opening->arrival))
+                open->remote = opening->remote;
+        else
+                open->feeding = opening->remote;
+        if (open->remote && opening->is_arriving)
+                open->remote->folder = dataset_root(open->dataset);
         open->arrival = opening->arrival;
         open->unpacked = opening->unpacked;
         open->doubt = opening->doubt;
@@ -362,10 +367,10 @@ static void entry_take_arriving(struct catalog_entry *entry, struct catalog_data
         entry->arriving = open;
         entry->cannot_arrive = !open;
         if (open)
-                log_info("dataset", "%s: served while its files are unpacked, digest %.12s", entry->name,
+                log_info("dataset", "%s: served while its files arrive, digest %.12s", entry->name,
                          dataset_source(open->dataset)->digest);
         else if (opening->result != -ENOTSUP)
-                log_info("dataset", "%s: it is served once all files are unpacked: %s", entry->name, opening->why.text);
+                log_info("dataset", "%s: it is served once all files are there: %s", entry->name, opening->why.text);
         if (!open && !entry->catalog->is_ending && entry->state == CATALOG_CLOSED)
                 entry_open(entry);
 }

@@ -1,4 +1,5 @@
-/* Compressed files that are served in the order of blocks while the rest of them is still unpacked.
+/* Files that are served in the order of blocks while the rest of them is still unpacked, or, if they lie elsewhere as
+ * they are, read through.
  *
  * An entry has such a dataset beside the other one, which serves all other orders once all is unpacked: it has other
  * numbers of samples. So a job of blocks is always served from this one, in the next run as well. */
@@ -10,9 +11,13 @@
 
 #include "daemon/base/machine/beneath.h"
 #include "daemon/base/machine/cpus.h"
+#include "daemon/base/work/errand.h"
 #include "daemon/data/arriving/arriving.h"
+#include "daemon/data/files/splits.h"
 #include "daemon/data/format_tell.h"
+#include "daemon/data/growing.h"
 #include "daemon/data/growth.h"
+#include "daemon/data/index/indexing.h"
 #include "daemon/data/scanner.h"
 #include "daemon/pipeline/catalog/catalog_private.h"
 #include "proto/base/cleanup.h"
@@ -21,7 +26,7 @@
 /* The unpacked files that are blocks, by their paths. */
 struct arrival {
         struct arriving *arriving;
-        struct unpacked *unpacked;
+        struct unpacked *unpacked; /* NULL: they are read where they are */
         uint32_t n;
         size_t *files;    /* of each block: its number among those that are unpacked */
         uint32_t *blocks; /* of each of these: its block, or n */
@@ -49,10 +54,10 @@ static void arrival_grown(void *userdata, size_t file, bool is_whole) {
         arriving_grown(arrival->arriving, arrival->blocks[file], is_whole);
 }
 
-static bool arrival_waits(void *userdata, size_t file, const struct why *why) {
+static bool arrival_waits(void *userdata, size_t file, int error, uint32_t n_failed) {
         struct arrival *arrival = userdata;
 
-        return arriving_waits(arrival->arriving, arrival->blocks[file], why);
+        return arriving_waits(arrival->arriving, arrival->blocks[file], error, n_failed);
 }
 
 static void arrival_failed(void *userdata, size_t file, const struct why *why) {
@@ -116,9 +121,11 @@ static int make_digest(const struct arrival *arrival, char **names, const struct
                       EVP_DigestUpdate(context, "arriving", sizeof("arriving"));
 
         for (uint32_t b = 0; b < arrival->n && is_fine; b++) {
-                char size[32];
-                int n = snprintf(size, sizeof(size), "%llu",
-                                 (unsigned long long)unpacked_file_bytes(arrival->unpacked, arrival->files[b]));
+                char size[32] = "";
+                int n = arrival->unpacked ? snprintf(size, sizeof(size), "%llu",
+                                                     (unsigned long long)unpacked_file_bytes(arrival->unpacked,
+                                                                                             arrival->files[b]))
+                                          : 0; /* the origin says it */
 
                 is_fine = EVP_DigestUpdate(context, names[b], strlen(names[b]) + 1) &&
                           EVP_DigestUpdate(context, size, (size_t)n + 1);
@@ -165,6 +172,7 @@ static int find_blocks(struct arrival *arrival, const struct dataset_spec *spec,
                                                           .n = arrival->n,
                                                           .digest = digest,
                                                           .format = arriving_format(spec->format, names[0]),
+                                                          .origin = remote ? &remote->origin : NULL,
                                                           .wanted = arrival_wanted,
                                                           .userdata = arrival },
                                  &arrival->arriving);
@@ -187,16 +195,18 @@ static int look_for_packed(void *userdata, const struct dirent *entry) {
         return unpacked_is_compressed(entry->d_name);
 }
 
-/* Do these files have to be unpacked, and is nothing asked for that all of them must be there for? */
-static bool may_arrive(const struct opening *opening, const struct dataset_spec *spec, const struct files *files,
-                       int root_fd) {
+/* Is nothing asked for that all files must be there for? */
+static bool may_arrive(const struct opening *opening, const struct dataset_spec *spec) {
+        return !opening->version[0] && !catalog_is_stream(opening->entry) && !has_option(opening, "split") &&
+               !has_option(opening, FORMAT_MERGE) && strncmp(spec->format, SCANNER_PREFIX, strlen(SCANNER_PREFIX)) != 0;
+}
+
+/* Do these files have to be unpacked? */
+static bool are_packed(const struct dataset_spec *spec, const struct files *files, int root_fd) {
         const struct format *format;
         struct why why;
         int r;
 
-        if (opening->version[0] || catalog_is_stream(opening->entry) || has_option(opening, "split") ||
-            has_option(opening, FORMAT_MERGE) || strncmp(spec->format, SCANNER_PREFIX, strlen(SCANNER_PREFIX)) == 0)
-                return false;
         for (size_t i = 0; i < files->n_names; i++)
                 if (!unpacked_is_compressed(files->names[i]))
                         return false;
@@ -208,17 +218,16 @@ static bool may_arrive(const struct opening *opening, const struct dataset_spec 
         return r == -ENOTSUP || (r == 0 && format->cut);
 }
 
-static int unpack_and_open(struct opening *opening, struct dataset_spec *spec, const struct index_watch *watch) {
+/* Files have begun to arrive, unless there is an error. */
+static int open_arriving(struct opening *opening, struct dataset_spec *spec, const struct indexing_origin *origin,
+                         int error, const struct index_watch *watch) {
         struct arrival *arrival = opening->arrival;
-        int r = find_blocks(arrival, spec, opening->remote);
+        int r = error;
 
-        if (r < 0)
-                return r == -ENOTSUP ? r : why_errno(&opening->why, r, "%s", opening->path);
-        r = unpacked_start(arrival->unpacked, &opening->why);
         if (r == 0)
                 r = arriving_wait(arrival->arriving, watch->cancel, &opening->why);
         spec->arriving = arrival->arriving;
-        spec->origin = NULL;
+        spec->origin = origin;
         if (r == 0)
                 r = dataset_open(spec, opening->entry->catalog->index_dir, watch, &opening->dataset, &opening->report,
                                  &opening->why);
@@ -227,6 +236,119 @@ static int unpack_and_open(struct opening *opening, struct dataset_spec *spec, c
                 arriving_free(TAKE_PTR(arrival->arriving));
         }
         return r;
+}
+
+static int unpack_and_open(struct opening *opening, struct dataset_spec *spec, const struct index_watch *watch) {
+        struct arrival *arrival = opening->arrival;
+        int r = find_blocks(arrival, spec, opening->remote);
+
+        if (r < 0)
+                return r == -ENOTSUP ? r : why_errno(&opening->why, r, "%s", opening->path);
+        r = unpacked_start(arrival->unpacked, &opening->why);
+        return open_arriving(opening, spec, NULL, r, watch);
+}
+
+/* ---- files that lie elsewhere as they are --------------------------------------------------------------------------
+ */
+
+struct arrival_listing {
+        const struct format *format;
+        struct growing names;
+        size_t n;
+};
+
+static int list_one(void *userdata, const struct dirent *entry) {
+        struct arrival_listing *listing = userdata;
+
+        if (entry->d_name[0] == '.' || entry->d_type == DT_DIR ||
+            arriving_format(listing->format->name, entry->d_name) != listing->format)
+                return 0;
+        listing->n++;
+        return growing_append(&listing->names, entry->d_name, strlen(entry->d_name) + 1);
+}
+
+/* Those of the folder, or those that the path names, sorted. Of several splits one has to be chosen: opening the
+ * dataset says so. */
+static int list_far(const struct files *files, int root_fd, const struct format *format, char ***ret_names,
+                    size_t *ret_n) {
+        struct arrival_listing listing = { .format = format };
+        int r = files->n_names == 0 ? format_look_into(root_fd, list_one, &listing) : 0;
+        size_t n = files->n_names > 0 ? files->n_names : listing.n, n_one;
+        const char *at = (const char *)listing.names.bytes;
+        char **names = r == 0 && n > 0 ? calloc(n, sizeof(*names)) : NULL;
+        struct why why;
+
+        for (size_t i = 0; names && i < n; i++) {
+                names[i] = strdup(files->n_names > 0 ? files->names[i] : at);
+                r = names[i] ? r : -ENOMEM;
+                at += files->n_names > 0 ? 0 : strlen(at) + 1;
+        }
+        growing_fini(&listing.names);
+        if (names && r == 0) {
+                qsort(names, n, sizeof(*names), by_name);
+                n_one = n;
+                if (files->n_names == 0 &&
+                    (splits_choose("", NULL, true, (const char **)names, &n_one, &why) < 0 || n_one < n))
+                        r = -ENOTSUP;
+                for (size_t i = 0; i < n && r == 0; i++)
+                        r = arriving_format(format->name, names[i]) == format ? 0 : -ENOTSUP;
+        }
+        if (!names || r < 0) {
+                free_names(names, names ? n : 0);
+                return r < 0 ? r : n > 0 ? -ENOMEM : -ENOTSUP;
+        }
+        *ret_names = names;
+        *ret_n = n;
+        return 0;
+}
+
+/* Is it known only once they are read what samples they have, and can they be cut? */
+static int tell_far(const struct opening *opening, const struct dataset_spec *spec, const struct files *files,
+                    int root_fd, const struct index_watch *watch, const struct format **ret_format) {
+        struct indexing indexing = { .errands = errand_joined(),
+                                     .cancel = watch->cancel,
+                                     .origin = &opening->remote->origin,
+                                     .is_refusing = ATOMIC_FLAG_INIT };
+        struct why why;
+        int r;
+
+        indexing_join(&indexing);
+        r = format_tell(spec->format, root_fd, files, spec->options, ret_format, &why);
+        indexing_join(NULL);
+        return r == 0 && (*ret_format)->cut ? 0 : -ENOTSUP;
+}
+
+static int read_and_open(struct opening *opening, struct dataset_spec *spec, const struct files *files, int root_fd,
+                         const struct index_watch *watch) {
+        struct arrival *arrival = opening->arrival;
+        const struct format *format;
+        char **names = NULL, digest[65];
+        struct cpus cpus;
+        size_t n = 0;
+        int r = tell_far(opening, spec, files, root_fd, watch, &format);
+
+        if (r == 0)
+                r = list_far(files, root_fd, format, &names, &n);
+        if (r < 0)
+                return r;
+        arrival->n = (uint32_t)n;
+        cpus_find(&cpus);
+        r = make_digest(arrival, names, opening->remote, digest);
+        if (r == 0)
+                r = arriving_new(&(struct arriving_spec){ .root = files->root,
+                                                          .names = names,
+                                                          .n = arrival->n,
+                                                          .digest = digest,
+                                                          .format = format,
+                                                          .origin = &opening->remote->origin,
+                                                          .n_threads = cpus_n_threads(&cpus) },
+                                 &arrival->arriving);
+        if (r < 0) {
+                free_names(names, n);
+                return why_errno(&opening->why, r, "%s", opening->path);
+        }
+        r = arriving_read_through(arrival->arriving, root_fd, &opening->why);
+        return open_arriving(opening, spec, &opening->remote->origin, r, watch);
 }
 
 int opening_arrive(struct opening *opening, struct dataset_spec *spec, const struct index_watch *watch) {
@@ -240,9 +362,14 @@ int opening_arrive(struct opening *opening, struct dataset_spec *spec, const str
         if (r < 0)
                 return r;
         opening->arrival = calloc(1, sizeof(*opening->arrival));
-        if (!opening->arrival || !may_arrive(opening, spec, &files, root_fd)) {
+        if (!opening->arrival || !may_arrive(opening, spec)) {
                 files_fini(&files);
                 return opening->arrival ? -ENOTSUP : -ENOMEM;
+        }
+        if (!are_packed(spec, &files, root_fd)) {
+                r = opening->remote ? read_and_open(opening, spec, &files, root_fd, watch) : -ENOTSUP;
+                files_fini(&files);
+                return r;
         }
         asked = (struct unpacked_arrival){ .next = arrival_next,
                                            .cut = arrival_cut,
@@ -282,17 +409,29 @@ void arrival_free(struct arrival *arrival) {
         free(arrival);
 }
 
+bool arrival_is_in_place(const struct arrival *arrival) {
+        return arrival && !arrival->unpacked;
+}
+
 bool arrival_is_current(const struct arrival *arrival) {
-        return unpacked_is_current(arrival->unpacked);
+        return !arrival->unpacked || unpacked_is_current(arrival->unpacked); /* else its listing decides */
 }
 
 /* ---- serving ------------------------------------------------------------------------------------------------------
  */
 
+/* Of such a dataset a job of blocks has the same numbers in each run, whatever was opened before. */
+static bool is_read_far(const struct catalog_dataset *open) {
+        const struct format *format;
+        struct why why;
+
+        return open->remote && format_find(dataset_source(open->dataset)->format, &format, &why) == 0 && format->cut;
+}
+
 /* Whether its files are compressed is known once it was opened, or this has been tried. */
 static bool may_be_opened_so(const struct catalog_entry *entry) {
         return !entry->cannot_arrive && !entry->staged && !entry->catalog->is_ending &&
-               (entry->state == CATALOG_CLOSED || (entry->open && entry->open->unpacked));
+               (entry->state == CATALOG_CLOSED || (entry->open && (entry->open->unpacked || is_read_far(entry->open))));
 }
 
 /* And nobody is served from it any more. */

@@ -5,7 +5,7 @@
  *   catalog_joined.c  several as one                           catalog_paths.c     named by their paths
  *   catalog_doubts.c  files that cannot be decoded             catalog_progress.c  how far an opening is
  *   catalog_remote.c  datasets that lie elsewhere              catalog_unpacked.c  compressed files
- *   catalog_arriving.c  compressed files, served while they are unpacked */
+ *   catalog_arriving.c  files that are served while they are unpacked, or read through */
 #pragma once
 
 #include "daemon/pipeline/catalog/catalog.h"
@@ -88,7 +88,8 @@ int opening_arrive(struct opening *opening, struct dataset_spec *spec, const str
 /* Ends its threads; before the dataset is closed. All take NULL. */
 void arrival_stop(struct arrival *arrival);
 void arrival_free(struct arrival *arrival);
-bool arrival_is_current(const struct arrival *arrival); /* blocks for a stat of each file */
+bool arrival_is_in_place(const struct arrival *arrival); /* its samples are fetched as any others of its origin */
+bool arrival_is_current(const struct arrival *arrival);  /* blocks for a stat of each file */
 
 /* ---- catalog_unpacked.c ----------------------------------------------------------------------------------------- */
 

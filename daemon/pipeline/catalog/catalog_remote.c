@@ -12,7 +12,7 @@
 static int on_read(void *userdata, int fd, void *into, size_t n_bytes, uint64_t offset, const atomic_bool *cancel) {
         struct remote *remote = userdata;
         struct why why;
-        int r = cached_read(remote->cached, fd, into, n_bytes, offset, cancel, &why);
+        int r = cached_read(remote->cached, fd, into, n_bytes, offset, remote->is_arriving, cancel, &why);
 
         if (r >= 0 || r == -ENODATA || r == -ECANCELED)
                 return r;
@@ -29,10 +29,10 @@ static bool on_mark(void *userdata, int fd, uint64_t *ret_mark) {
         return cached_mark(remote->cached, fd, ret_mark);
 }
 
-static int on_look(void *userdata, struct why *why) {
+static int on_look(void *userdata, const atomic_bool *cancel, struct why *why) {
         struct remote *remote = userdata;
 
-        return cached_look(remote->cached, NULL, why);
+        return cached_look(remote->cached, cancel, why);
 }
 
 static void on_hold(void *userdata) {

@@ -25,6 +25,7 @@ struct remote {
         struct cached *cached;
         struct indexing_origin origin; /* what its dataset_spec has */
         const char *folder;            /* of the dataset, once it is open: what a sample's path begins in */
+        bool is_arriving;              /* a file is not read to its end before others are */
         pthread_mutex_t lock;          /* a leaf; guards why */
         struct why why;                /* of the first read that failed since it was last taken; "" : none */
 };

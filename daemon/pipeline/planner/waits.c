@@ -100,8 +100,7 @@ static void describe_wait(const struct planner *planner, struct feed *feed, cons
                 feed->waits.n_samples = report.n_samples;
                 memcpy(feed->waits.detail, report.waiting.text, sizeof(feed->waits.detail));
                 if (growth_blocks(dataset_source(feed->dataset->dataset)->growth))
-                        shorten(feed->waits.detail, sizeof(feed->waits.detail),
-                                "waits for files that are being unpacked");
+                        shorten(feed->waits.detail, sizeof(feed->waits.detail), "waits for files that arrive");
                 return;
         case DLP_WAIT_ORIGIN:
                 if (feed->noticed.reason == DLP_WAIT_NOTHING)

@@ -138,10 +138,11 @@ bool cached_has_use_ahead(const struct cached *cached);
 uint64_t cached_fill(struct cached *cached, uint64_t first, uint64_t *ret_n_chunks, bool *ret_is_full);
 
 /* As disk_read_at() of an open file, for whoever makes an index: fetches what is not there, and waits. A file that is
- * none of the origin's is just read. -ECANCELED once *cancel is true (may be NULL); an errno of the fetch with `why`.
+ * none of the origin's is just read. Of whoever goes on, what follows is fetched ahead: in the file, and, unless
+ * `is_alone`, in those that follow it. -ECANCELED once *cancel is true (may be NULL); an errno of the fetch with `why`.
  */
-int cached_read(struct cached *cached, int fd, void *into, size_t n_bytes, uint64_t offset, const atomic_bool *cancel,
-                struct why *why);
+int cached_read(struct cached *cached, int fd, void *into, size_t n_bytes, uint64_t offset, bool is_alone,
+                const atomic_bool *cancel, struct why *why);
 
 /* A number of the content of an open file, without reading it: of its ETag or SHA-256, and size. False: it is none of
  * the origin's files. */

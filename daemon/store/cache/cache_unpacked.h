@@ -27,8 +27,9 @@ struct unpacked_arrival {
         uint32_t (*cut)(void *userdata, size_t file, int fd, uint64_t n_bytes, uint64_t *whole);
         /* What lies at its plain path are whole records, and no more (`is_whole`: and none will follow). */
         void (*grown)(void *userdata, size_t file, bool is_whole);
-        /* Its origin does not answer, as `why` says; NULL: it does again. False: it has failed, nobody waits for it. */
-        bool (*waits)(void *userdata, size_t file, const struct why *why);
+        /* Reading it from its origin has failed for the n_failed-th time in a row: returns, after a pause, whether to
+         * try again. Error 0: it has not failed any more. NULL: nobody waits. */
+        bool (*waits)(void *userdata, size_t file, int error, uint32_t n_failed);
         /* It is damaged, and ends with what has come out of it. */
         void (*failed)(void *userdata, size_t file, const struct why *why);
         void *userdata;

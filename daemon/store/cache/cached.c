@@ -483,7 +483,7 @@ static bool goes_on(struct cached *cached, uint64_t idx_file, uint64_t offset, u
 
 /* The chunks from there on, also of the files that follow if there is room: who reads one to its end reads the next.
  * They are marked, so that they stay until what comes after them is read: not all of their bytes may be. */
-static void fetch_on(struct cached *cached, uint64_t idx_file, uint64_t offset) {
+static void fetch_on(struct cached *cached, uint64_t idx_file, uint64_t offset, bool is_alone) {
         uint32_t due_s = (uint32_t)(clock_now_ns() / 1000000000ull);
         uint64_t chunk, end, n_bytes = 0;
 
@@ -494,7 +494,7 @@ static void fetch_on(struct cached *cached, uint64_t idx_file, uint64_t offset) 
                 room_unmark(cached, chunk - 1, UINT32_MAX);
                 room_pass(cached, chunk - 1);
         }
-        end = room_is_short(cached->cache) ? cached->first[idx_file + 1] : cached->n_chunks;
+        end = is_alone || room_is_short(cached->cache) ? cached->first[idx_file + 1] : cached->n_chunks;
         for (uint32_t i = 0; i < NEED_CHUNKS && chunk < end && n_bytes < NEED_AHEAD_BYTES; i++, chunk++) {
                 struct chunk_place place = cached_place(cached, chunk);
 
@@ -566,8 +566,8 @@ static int wait_for(struct cached *cached, struct need *need, const atomic_bool 
         return need->want.result < 0 ? why_set(why, need->want.result, "%s", need->want.why.text) : 0;
 }
 
-int cached_read(struct cached *cached, int fd, void *into, size_t n_bytes, uint64_t offset, const atomic_bool *cancel,
-                struct why *why) {
+int cached_read(struct cached *cached, int fd, void *into, size_t n_bytes, uint64_t offset, bool is_alone,
+                const atomic_bool *cancel, struct why *why) {
         struct need need = { .want = { .offset = offset,
                                        .n_bytes = n_bytes,
                                        .keeps_pieces = true,
@@ -584,7 +584,7 @@ int cached_read(struct cached *cached, int fd, void *into, size_t n_bytes, uint6
         pthread_mutex_lock(&cached->cache->lock);
         is_on = goes_on(cached, (uint64_t)found, offset, n_bytes);
         if (is_on)
-                fetch_on(cached, (uint64_t)found, offset);
+                fetch_on(cached, (uint64_t)found, offset, is_alone);
         else
                 widen(cached, &need.want);
         r = want_file(cached, &need.want);

@@ -12,7 +12,6 @@
 
 #include "daemon/base/machine/beneath.h"
 #include "daemon/base/machine/disk.h"
-#include "daemon/base/machine/read_error.h"
 #include "daemon/base/threads/thread.h"
 #include "daemon/base/work/crew.h"
 #include "daemon/store/cache/cache_folders.h"
@@ -21,7 +20,6 @@
 #include "daemon/store/plan/lookup.h"
 #include "proto/base/bytes.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/clock.h"
 #include "proto/base/shown/amounts.h"
 
 #define TICK_NS      200000000ull
@@ -31,9 +29,6 @@
  * much: all indices of it together cost a third more than the last one. */
 #define FIRST_BYTES (1ull << 20)
 #define TIMES       4u
-
-#define PAUSE_MIN_NS 100000000ull /* between tries to read of an origin that does not answer */
-#define PAUSE_MAX_NS 5000000000ull
 
 /* Of a file that nobody needs yet, before somebody else may need one; far away it takes a hundred times as long. */
 #define SLICE_BYTES     (64ull << 20)
@@ -49,7 +44,6 @@ struct filling {
         uint64_t n_copied;
         uint64_t n_whole; /* of the records that have come out */
         uint64_t n_due;   /* bytes with which it is indexed next */
-        struct why why;   /* why its origin does not give it */
 };
 
 /* ---- a file ------------------------------------------------------------------------------------------------------ */
@@ -59,51 +53,21 @@ static bool filling_is_over(const struct unpacked *unpacked) {
                (unpacked->cancel && atomic_load_explicit(unpacked->cancel, memory_order_relaxed));
 }
 
-/* Will the bytes come if they are asked for once more? The rule is that of samples (pipeline/failure/outage.h). */
-static bool may_come_later(struct unpacked *unpacked, int error, uint32_t *n_tries) {
-        enum read_error kind = read_error_kind(error);
-        struct why why;
-
-        if (!unpacked->arrival.waits || filling_is_over(unpacked) || error == -ECANCELED || error == -ENOMEM)
-                return false;
-        if (kind == READ_ERROR_OUTAGE || kind == READ_ERROR_OWN)
-                return kind == READ_ERROR_OUTAGE;
-        if (cached_look(unpacked->cached, &unpacked->is_over, &why) < 0)
-                return true;
-        return kind == READ_ERROR_VAGUE && ++*n_tries < READ_ERROR_TRIES;
-}
-
-static void filling_pause(struct unpacked *unpacked, uint64_t *pause_ns) {
-        uint64_t until_ns = clock_now_ns() + *pause_ns;
-
-        *pause_ns = *pause_ns * 2 < PAUSE_MAX_NS ? *pause_ns * 2 : PAUSE_MAX_NS;
-        pthread_mutex_lock(&unpacked->lock);
-        while (!filling_is_over(unpacked) && clock_now_ns() < until_ns)
-                thread_wait_until(&unpacked->changed, &unpacked->lock, until_ns);
-        pthread_mutex_unlock(&unpacked->lock);
-}
-
 /* Waits for an origin that does not answer, where files are served as they arrive. */
 static int read_far(struct filling *file, void *into, size_t n, uint64_t offset) {
         struct unpacked *unpacked = file->unpacked;
         const struct unpacked_arrival *arrival = &unpacked->arrival;
         size_t idx = (size_t)(file->file - unpacked->files.list);
-        uint64_t pause_ns = PAUSE_MIN_NS;
-        uint32_t n_tries = 0;
-        bool has_waited = false;
+        uint32_t n_failed = 0;
+        struct why why;
         int r;
 
-        for (;;) {
-                r = cached_read(unpacked->cached, file->fd, into, n, offset,
-                                unpacked->cancel ? unpacked->cancel : &unpacked->is_over, &file->why);
-                if (r >= 0 || !may_come_later(unpacked, r, &n_tries) ||
-                    !arrival->waits(arrival->userdata, idx, &file->why))
-                        break;
-                has_waited = true;
-                filling_pause(unpacked, &pause_ns);
-        }
-        if (has_waited)
-                arrival->waits(arrival->userdata, idx, NULL);
+        do
+                r = cached_read(unpacked->cached, file->fd, into, n, offset, arrival->next != NULL,
+                                unpacked->cancel ? unpacked->cancel : &unpacked->is_over, &why);
+        while (r < 0 && arrival->waits && arrival->waits(arrival->userdata, idx, r, ++n_failed));
+        if (r >= 0 && n_failed > 0)
+                arrival->waits(arrival->userdata, idx, 0, 0);
         return r;
 }
 

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "daemon/base/machine/disk.h"
+#include "daemon/data/index/indexing.h"
 
 #define WINDOW_BYTES 65536u
 
@@ -13,7 +13,7 @@ uint64_t lines_cut(int fd, uint64_t n_bytes, uint64_t whole) {
                 size_t n = n_bytes - whole < WINDOW_BYTES ? (size_t)(n_bytes - whole) : WINDOW_BYTES;
                 const uint8_t *end;
 
-                if (disk_read_at(fd, window, n, n_bytes - n) < 0)
+                if (indexing_read_at(fd, window, n, n_bytes - n) < 0)
                         return whole;
                 end = memrchr(window, '\n', n);
                 if (end)

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "daemon/base/little_endian.h"
-#include "daemon/base/machine/disk.h"
 #include "daemon/data/formats/tfrecord/crc32c.h"
+#include "daemon/data/index/indexing.h"
 
 #define HEADER_BYTES 12u
 #define FOOTER_BYTES 4u
@@ -92,7 +92,7 @@ uint64_t records_cut(int fd, uint64_t n_bytes, uint64_t whole) {
                 if (whole < begin || whole + HEADER_BYTES > end) {
                         begin = whole;
                         end = n_bytes - begin < sizeof(window) ? n_bytes : begin + sizeof(window);
-                        if (disk_read_at(fd, window, end - begin, begin) < 0)
+                        if (indexing_read_at(fd, window, end - begin, begin) < 0)
                                 break;
                 }
                 length = le64(window + (whole - begin));
