@@ -66,7 +66,7 @@ uint32_t arriving_cut(struct arriving *arriving, int fd, uint64_t n_bytes, uint6
 void arriving_grown(struct arriving *arriving, uint32_t file, bool is_whole);
 
 /* Reading the file from its origin has failed for the n_failed-th time in a row. Should it be tried again? Returns
- * after a pause; as samples are waited for (pipeline/failure/outage.h), but for the first file before the dataset is
+ * after a pause; as samples are waited for (pipeline/failure/outage.h), except for the first file before the dataset is
  * open: opening fails, as that of any other does. Error 0: it has not failed any more. */
 bool arriving_waits(struct arriving *arriving, uint32_t file, int error, uint32_t n_failed);
 void arriving_failed(struct arriving *arriving, uint32_t file, const struct why *why);

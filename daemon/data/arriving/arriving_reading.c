@@ -10,7 +10,7 @@
 #include "daemon/data/arriving/arriving_private.h"
 #include "proto/base/cleanup.h"
 
-/* So much is there before it is indexed first, and each time so many times as much: as where files are unpacked
+/* So much is there before it is indexed first, and each time TIMES times as much, as where files are unpacked
  * (store/cache/filling.c). */
 #define FIRST_BYTES (1ull << 20)
 #define TIMES       4u

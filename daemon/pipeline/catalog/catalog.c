@@ -145,8 +145,7 @@ static int open_remote(struct opening *opening, struct dataset_spec *spec, const
         opening->remote->is_arriving = opening->is_arriving;
         spec->path = cached_path(opening->remote->cached);
         spec->origin = &opening->remote->origin;
-        if (!opening->is_arriving)
-                remote_fetch_index(opening->remote, watch->cancel, opening->index);
+        remote_fetch_index(opening->remote, watch->cancel, opening->index);
         spec->given_index = opening->index[0] ? opening->index : NULL;
         return 0;
 }

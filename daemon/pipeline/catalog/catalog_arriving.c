@@ -367,7 +367,9 @@ int opening_arrive(struct opening *opening, struct dataset_spec *spec, const str
                 return opening->arrival ? -ENOTSUP : -ENOMEM;
         }
         if (!are_packed(spec, &files, root_fd)) {
-                r = opening->remote ? read_and_open(opening, spec, &files, root_fd, watch) : -ENOTSUP;
+                r = -ENOTSUP;
+                if (opening->remote && !opening->index[0]) /* an index beside the data knows all lengths */
+                        r = read_and_open(opening, spec, &files, root_fd, watch);
                 files_fini(&files);
                 return r;
         }

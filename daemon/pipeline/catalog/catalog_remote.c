@@ -90,7 +90,7 @@ void remote_fetch_index(struct remote *remote, const atomic_bool *cancel, char r
                 r = cached_read(remote->cached, fd, part,
                                 status.st_size - at < INDEX_PART_BYTES ? (size_t)(status.st_size - at)
                                                                        : INDEX_PART_BYTES,
-                                (uint64_t)at, cancel, &why);
+                                (uint64_t)at, false, cancel, &why);
         if (r < 0)
                 ret_path[0] = '\0'; /* it is made here, which says what there is to say */
 }
