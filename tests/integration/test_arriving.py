@@ -253,6 +253,13 @@ def _(box):
         home.stop()
 
 
+@case("a file without a sample is an empty block: the others are served")
+def _(box):
+    make(box.path("d"), [5000, 0, 70])
+    got = numbers(Home(box).read(box.path("d"), seed=9, **terms()))
+    equal(got, whole_order(5070, 9, order="blocks", blocks=[5000, 0, 70]), "the epoch")
+
+
 @case("a daemon that is killed in the middle of a cold epoch loses nothing, and a file that was replaced is another dataset")
 def _(box):
     make(box.path("d"))

@@ -6,8 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "daemon/base/log.h"
+#include "daemon/base/machine/beneath.h"
 #include "daemon/base/machine/read_error.h"
 #include "daemon/base/threads/thread.h"
 #include "daemon/data/arriving/arriving_private.h"
@@ -301,13 +303,27 @@ static bool wait_for_opening(struct arriving *arriving, uint32_t idx) {
         return is_open;
 }
 
+/* Formats refuse a dataset without a sample, and this file may be one of many. */
+static bool is_empty(const struct arriving *arriving, uint32_t idx, int error) {
+        struct stat status;
+
+        return error == -ENOENT && beneath_stat(arriving->root_fd, arriving->spec.names[idx], &status) == 0;
+}
+
 void arriving_grown(struct arriving *arriving, uint32_t idx, bool is_whole) {
         struct source *source = NULL;
         struct why why;
+        int r;
 
         if (!wait_for_opening(arriving, idx) || arriving->files[idx].is_over)
                 return;
-        if (build(arriving, idx, &source, &why) < 0) {
+        r = build(arriving, idx, &source, &why);
+        if (r < 0 && is_whole && is_empty(arriving, idx, r)) {
+                arriving->files[idx].is_over = true;
+                growth_set_block(arriving->growth, idx, 0, true);
+                return;
+        }
+        if (r < 0) {
                 arriving_break(arriving, idx, &why);
                 return;
         }
