@@ -355,7 +355,7 @@ int opening_arrive(struct opening *opening, struct dataset_spec *spec, const str
         _cleanup_(closep) int root_fd = -1;
         struct files files = { 0 };
         struct unpacked_arrival asked;
-        struct cpus cpus;
+        struct unpacked_terms terms;
         int r;
 
         r = unpacked_find(spec, &files, &root_fd, &opening->why);
@@ -379,17 +379,9 @@ int opening_arrive(struct opening *opening, struct dataset_spec *spec, const str
                                            .waits = arrival_waits,
                                            .failed = arrival_failed,
                                            .userdata = opening->arrival };
-        cpus_find(&cpus);
-        r = cache_unpacked_open(opening->entry->catalog->cache,
-                                &(struct unpacked_terms){ .root = files.root,
-                                                          .root_fd = root_fd,
-                                                          .names = files.names,
-                                                          .n_names = files.n_names,
-                                                          .cached = opening->remote ? opening->remote->cached : NULL,
-                                                          .n_threads = cpus_n_threads(&cpus),
-                                                          .cancel = watch->cancel,
-                                                          .arrival = &asked },
-                                &opening->arrival->unpacked, &opening->why);
+        terms = unpacked_terms_of(opening, &files, root_fd, watch);
+        terms.arrival = &asked;
+        r = cache_unpacked_open(opening->entry->catalog->cache, &terms, &opening->arrival->unpacked, &opening->why);
         files_fini(&files);
         return r < 0 ? r : unpack_and_open(opening, spec, watch);
 }

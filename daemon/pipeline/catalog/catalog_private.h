@@ -99,6 +99,10 @@ bool unpacked_is_due(const struct opening *opening, const struct dataset_spec *s
 /* The files of the path, and the folder that has them, opened. */
 int unpacked_find(const struct dataset_spec *spec, struct files *ret_files, int *ret_fd, struct why *why);
 
+/* What the cache needs to unpack them; of these. */
+struct unpacked_terms unpacked_terms_of(const struct opening *opening, const struct files *files, int root_fd,
+                                        const struct index_watch *watch);
+
 /* Has the cache unpack the files of the spec, whose path is then where they are. On a background thread. */
 int opening_unpack(struct opening *opening, struct dataset_spec *spec, const struct index_watch *watch);
 

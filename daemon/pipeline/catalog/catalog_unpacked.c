@@ -32,26 +32,32 @@ bool unpacked_is_due(const struct opening *opening, const struct dataset_spec *s
         return is_due;
 }
 
+struct unpacked_terms unpacked_terms_of(const struct opening *opening, const struct files *files, int root_fd,
+                                        const struct index_watch *watch) {
+        struct cpus cpus;
+
+        cpus_find(&cpus);
+        return (struct unpacked_terms){ .root = files->root,
+                                        .root_fd = root_fd,
+                                        .names = files->names,
+                                        .n_names = files->n_names,
+                                        .cached = opening->remote ? opening->remote->cached : NULL,
+                                        .n_threads = cpus_n_threads(&cpus),
+                                        .cancel = watch->cancel,
+                                        .part = watch->part,
+                                        .userdata = watch->userdata };
+}
+
 int opening_unpack(struct opening *opening, struct dataset_spec *spec, const struct index_watch *watch) {
         _cleanup_(closep) int root_fd = -1;
         struct files files = { 0 };
         struct unpacked_terms terms;
-        struct cpus cpus;
         struct why found = opening->why;
         int r = unpacked_find(spec, &files, &root_fd, &opening->why);
 
         if (r < 0)
                 return r;
-        cpus_find(&cpus);
-        terms = (struct unpacked_terms){ .root = files.root,
-                                         .root_fd = root_fd,
-                                         .names = files.names,
-                                         .n_names = files.n_names,
-                                         .cached = opening->remote ? opening->remote->cached : NULL,
-                                         .n_threads = cpus_n_threads(&cpus),
-                                         .cancel = watch->cancel,
-                                         .part = watch->part,
-                                         .userdata = watch->userdata };
+        terms = unpacked_terms_of(opening, &files, root_fd, watch);
         r = cache_unpacked_open(opening->entry->catalog->cache, &terms, &opening->unpacked, &opening->why);
         files_fini(&files);
         if (r == -ENOENT && files.n_names == 0) { /* it is packed in a way of its format: what that said stands */
