@@ -11,6 +11,7 @@
 #include "daemon/base/machine/beneath.h"
 #include "daemon/base/machine/file_stamp.h"
 #include "daemon/data/format.h"
+#include "daemon/data/index/indexing.h"
 #include "daemon/data/scanner.h"
 #include "daemon/data/view/split.h"
 #include "proto/base/cleanup.h"
@@ -266,8 +267,8 @@ static int format_options_add_file(EVP_MD_CTX *context, const char *path, int ro
         struct stat status;
         struct file_stamp stamp;
 
-        if (beneath_stat_named(root_fd, root, path, &status) < 0)
-                return 1; /* nothing is known of it */
+        if ((path[0] != '/' && indexing_origin()) || beneath_stat_named(root_fd, root, path, &status) < 0)
+                return 1; /* the listing tells of it, or nothing is known */
         stamp = file_stamp_of(&status);
         return EVP_DigestUpdate(context, &stamp, sizeof(stamp));
 }

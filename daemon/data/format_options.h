@@ -90,8 +90,8 @@ uint64_t format_option_number(const struct format_options *options, const char *
 
 /* Writes a digest of the options that also changes when a file that `key` names does: its size or its time. The value
  * is a path, or else paths separated by commas, perhaps with something in brackets after each: "a.txt(id, x), b.csv".
- * They begin at `root_fd` unless they are absolute. What cannot be looked at does not count. -ENOMEM. Blocks for a
- * stat() of each. */
+ * They begin at `root_fd` unless they are absolute. What cannot be looked at does not count, nor what an origin's
+ * listing tells of. -ENOMEM. Blocks for a stat() of each. */
 int format_options_stamp(const struct format_options *options, const char *key, int root_fd, const char *root,
                          char ret_digest[65]);
 

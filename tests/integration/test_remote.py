@@ -9,12 +9,15 @@ import struct
 import sys
 import time
 import urllib.parse
+import zipfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 import faulty_server
 import s3_server
 from failing_fs import SmallDisk
 from harness import DLCTL, Skip, Table, case, contains, equal, few, indices, main, patience, randperm, samples_of, within, write
+from parquet_bytes import BINARY, BYTE_ARRAY, I32, binary, column, i32, i64, page, record, row, texts
+from parquet_bytes import file as parquet_file
 from private import Home
 from pyclient import need, trainer
 from tars import archive
@@ -22,6 +25,12 @@ from web_origin import Nginx, bytes_of, check_images, list_of, make_images, make
 
 KIB = 1 << 10
 VECTORS = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "vectors"))
+
+def npy(shape, number):
+    head = str({"descr": "<f4", "fortran_order": False, "shape": shape})
+    head += " " * (-(len(head) + 11) % 64) + "\n"
+    return b"\x93NUMPY\x01\0" + len(head).to_bytes(2, "little") + head.encode() + noise(number, shape[0] * shape[1] * 4)
+
 
 def make_all(root):
     make_images(root)
@@ -35,9 +44,7 @@ def make_all(root):
     os.makedirs(os.path.join(root, "parquet"))
     shutil.copy(os.path.join(VECTORS, "parquet", "nested-plain.parquet"), os.path.join(root, "parquet"))
     shutil.copytree(os.path.join(VECTORS, "mds", "fixed"), os.path.join(root, "mds"))
-    head = str({"descr": "<f4", "fortran_order": False, "shape": (64, 9)})
-    head += " " * (-(len(head) + 11) % 64) + "\n"
-    write(os.path.join(root, "arrays", "x.npy"), b"\x93NUMPY\x01\0" + len(head).to_bytes(2, "little") + head.encode() + noise(1, 64 * 36))
+    write(os.path.join(root, "arrays", "x.npy"), npy((64, 9), 1))
 
 
 PICTURES = ' {format="imagefolder"}'
@@ -85,6 +92,29 @@ def _(box):
     asked = [row for row in server.seen()[n_before:] if row[0] == "GET" and not row[3].endswith(".txt") and row[2] > 1]
     equal(asked, [], "what was fetched again")
     table.done()
+
+
+@case("one large file that threads read at several places while it is filled: its times change, and it has not changed")
+def _(box):
+    root, n, size = box.path("origin"), 40, 500000
+    pages = page(texts([noise(number, size + number) for number in range(n)]), n)
+
+    def group(begin):
+        about = record({1: i32(BYTE_ARRAY), 2: row([i32(0)], I32), 3: row([binary("x")], BINARY), 4: i32(0), 5: i64(n),
+                        6: i64(len(pages)), 7: i64(len(pages)), 9: i64(begin)})
+        return record({1: row([record({2: i64(begin), 3: about})]), 2: i64(len(pages)), 3: i64(n)})
+
+    groups = row([group(4 + k * len(pages)) for k in range(3)])
+    write(os.path.join(root, "one", "x.parquet"), parquet_file([column("x", pages * 3, n, kind=BYTE_ARRAY)], 3 * n, footer={4: groups}))
+    arrays = {f"{name}.npy": npy((64, 30000), number) for number, name in enumerate("abc")}
+    os.makedirs(os.path.join(root, "packed"))
+    with zipfile.ZipFile(os.path.join(root, "packed", "x.npz"), "w") as archived:
+        for name, content in arrays.items():
+            archived.writestr(name, content)
+    server = Nginx(box, root)
+    for path in ("one/x.parquet", "packed/x.npz"):
+        home = Home(box)
+        equal(home.read(server.url(path), batch=4, seed=2), home.read(os.path.join(root, path), batch=4, seed=2), path)
 
 
 @case("below a store's prefix, with the user's keys, and two jobs with other seeds at once: each has its own order; a third one asks for no object")

@@ -9,7 +9,6 @@
 
 #include "daemon/base/machine/beneath.h"
 #include "daemon/base/machine/disk.h"
-#include "daemon/base/machine/file_stamp.h"
 #include "daemon/base/machine/mapped.h"
 #include "daemon/data/index/index_stamp.h"
 #include "daemon/data/index/indexing.h"
@@ -98,7 +97,7 @@ int npy_array_open(struct npy_array *array, int root_fd, int64_t *settled_ns, st
                 return why_set(why, -EINVAL, "is not a regular file");
         if (!array->member)
                 array->n_bytes = (uint64_t)array->status.st_size;
-        else if (!file_is_same(&listed, &array->status))
+        else if (!index_is_unchanged(&listed, &array->status))
                 return why_set(why, -ESTALE, "was changed while it was opened; try again");
         r = index_mark(fd, array->begin, array->n_bytes, MARK_PIECES, &array->mark);
         if (r < 0)

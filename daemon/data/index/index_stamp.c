@@ -47,6 +47,10 @@ int index_settle(int fd, int64_t *settled_ns, struct stat *ret_status) {
         }
 }
 
+bool index_is_unchanged(const struct stat *was, const struct stat *is) {
+        return indexing_origin() ? was->st_ino == is->st_ino && was->st_size == is->st_size : file_is_same(was, is);
+}
+
 int index_mark(int fd, uint64_t begin, uint64_t n_bytes, uint64_t n_pieces, uint64_t *ret_mark) {
         bool is_small = n_bytes <= n_pieces * MARK_PIECE_BYTES;
         uint64_t words[MARK_PIECE_BYTES / 8];

@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/machine/file_stamp.h"
 #include "daemon/data/files/parted.h"
 #include "daemon/data/files/seen.h"
 #include "daemon/data/formats/columnar/columnar_columns.h"
 #include "daemon/data/formats/columnar/columnar_fill.h"
 #include "daemon/data/formats/copied.h"
+#include "daemon/data/index/index_stamp.h"
 #include "proto/base/cleanup.h"
 
 /* A piece is to be visited again, by the caller's thread. */
@@ -143,7 +143,7 @@ static int columnar_begin_file(struct running *running, uint64_t idx_file, const
         struct columnar_pass *pass = running->pass;
 
         if (running->n_begun > idx_file)
-                return file_is_same(status, &pass->status) ? 0 : AGAIN;
+                return index_is_unchanged(&pass->status, status) ? 0 : AGAIN;
         running->n_begun++;
         pass->status = *status;
         seen_file(&running->seen, (uint64_t)status->st_size);
