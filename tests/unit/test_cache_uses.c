@@ -114,10 +114,10 @@ static void foresee(struct player *player, uint64_t epoch, bool is_next) {
 /* Takes its next sample. Returns whether it was there. */
 static bool play(struct player *player) {
         uint64_t epoch = player->k / N_FILES, k = player->k % N_FILES;
-        struct uses_place place = { .k = (uint32_t)k + 1,
-                                    .n_samples = N_FILES,
-                                    .sample_ns = 1000000 / player->pace,
-                                    .is_last_epoch = epoch + 1 == N_EPOCHS };
+        struct dlp_uses_place place = { .k = (uint32_t)k + 1,
+                                        .n_samples = N_FILES,
+                                        .sample_ns = 1000000 / player->pace,
+                                        .is_last_epoch = epoch + 1 == N_EPOCHS };
 
         if (k == 0 && epoch > 0)
                 cached_uses_turn(player->uses);

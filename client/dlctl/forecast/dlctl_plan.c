@@ -20,15 +20,16 @@
 #define BATCH_DEFAULT 64
 #define AT_ONCE       (1u << 22) /* steps of a shuffle between two looks at how far it is */
 
-struct plan_job {
-        struct dlp_sampler sampler;
-        void *table;
+/* The ranks of a job take batches in turn: whose turn it is. */
+struct plan_turn {
+        uint64_t step, rank;
+        uint32_t idx_sample; /* in the batch */
 };
 
-/* Jobs and their ranks take batches in turn: whose turn it is. */
-struct plan_turn {
-        uint64_t step, job, rank;
-        uint32_t idx_sample; /* in the batch */
+struct plan_job {
+        struct dlp_sampler samplers[2]; /* of this epoch; and of the next one, with several jobs */
+        void *tables[2];
+        struct plan_turn turn, foreseen;
 };
 
 struct plan {
@@ -45,29 +46,44 @@ struct plan {
         struct dlp_blocks blocks;
         struct dlp_epoch_plan ranks[LOCAL_MAX];
         struct plan_job jobs[JOBS_MAX];
-        struct plan_turn turn;
+        uint32_t idx_job;          /* whose turn it is */
         uint64_t n_reads, n_first; /* of an epoch; of its first batches */
         struct dlp_progress progress;
 };
 
 /* ---- which sample is read when ----------------------------------------------------------------------------------- */
 
-static uint64_t plan_next_sample(void *userdata) {
-        struct plan *plan = userdata;
-        struct plan_turn *turn = &plan->turn;
+static uint64_t turn_next(const struct plan *plan, struct plan_turn *turn, const struct dlp_sampler *sampler) {
         struct dlp_plan_batch batch = dlp_epoch_plan_batch(&plan->ranks[turn->rank], turn->step);
+        uint64_t position = dlp_epoch_plan_position(&plan->ranks[turn->rank], batch.first + turn->idx_sample);
 
-        if (turn->idx_sample == batch.n_samples) {
+        if (++turn->idx_sample == batch.n_samples) {
                 turn->idx_sample = 0;
                 turn->rank = (turn->rank + 1) % plan->local;
-                if (turn->rank == 0)
-                        turn->job = (turn->job + 1) % plan->n_jobs;
-                if (turn->rank == 0 && turn->job == 0)
-                        turn->step++;
-                batch = dlp_epoch_plan_batch(&plan->ranks[turn->rank], turn->step);
+                turn->step += turn->rank == 0;
         }
-        return dlp_sampler_at(&plan->jobs[turn->job].sampler,
-                              dlp_epoch_plan_position(&plan->ranks[turn->rank], batch.first + turn->idx_sample++));
+        return dlp_sampler_at(sampler, position);
+}
+
+/* Jobs take turns, a step of all their ranks each. */
+static uint64_t plan_next_sample(void *userdata, uint32_t *ret_job) {
+        struct plan *plan = userdata;
+        struct plan_job *job = &plan->jobs[plan->idx_job];
+        uint64_t sample = turn_next(plan, &job->turn, &job->samplers[0]);
+
+        *ret_job = plan->idx_job;
+        if (job->turn.idx_sample == 0 && job->turn.rank == 0)
+                plan->idx_job = (plan->idx_job + 1) % (uint32_t)plan->n_jobs;
+        return sample;
+}
+
+static uint64_t plan_foreseen(void *userdata, uint32_t idx_job, uint32_t idx_epoch, uint64_t k) {
+        struct plan *plan = userdata;
+        struct plan_job *job = &plan->jobs[idx_job];
+
+        if (k == 0)
+                job->foreseen = (struct plan_turn){ 0 };
+        return turn_next(plan, &job->foreseen, &job->samplers[idx_epoch]);
 }
 
 static void plan_on_progress(void *userdata, uint64_t k) {
@@ -77,30 +93,40 @@ static void plan_on_progress(void *userdata, uint64_t k) {
         waiting_draw("", &plan->progress);
 }
 
-static int make_orders(struct plan *plan, uint64_t epoch) {
-        for (uint64_t j = 0; j < plan->n_jobs; j++) {
-                struct plan_job *job = &plan->jobs[j];
-                uint64_t n_bytes;
+static int make_order(struct plan *plan, struct plan_job *job, uint32_t idx_epoch) {
+        uint64_t n_bytes = dlp_sampler_table_bytes(&plan->sampler);
 
-                plan->sampler.seed = plan->seed + j;
-                plan->sampler.epoch = epoch;
-                n_bytes = dlp_sampler_table_bytes(&plan->sampler);
-                free(job->table);
-                job->table = n_bytes > 0 ? calloc(1, n_bytes) : NULL;
-                if (n_bytes > 0 && !job->table)
-                        return fail(EXIT_REFUSED, "plan: out of memory for the orders of %" PRIu64 " jobs",
-                                    plan->n_jobs);
-                dlp_sampler_init(&job->sampler, &plan->sampler, job->table);
-                while (dlp_sampler_advance(&job->sampler, AT_ONCE) < job->sampler.n_positions)
-                        ;
-        }
+        free(job->tables[idx_epoch]);
+        job->tables[idx_epoch] = n_bytes > 0 ? calloc(1, n_bytes) : NULL;
+        if (n_bytes > 0 && !job->tables[idx_epoch])
+                return fail(EXIT_REFUSED, "plan: out of memory for the orders of %" PRIu64 " jobs", plan->n_jobs);
+        dlp_sampler_init(&job->samplers[idx_epoch], &plan->sampler, job->tables[idx_epoch]);
+        while (dlp_sampler_advance(&job->samplers[idx_epoch], AT_ONCE) < job->samplers[idx_epoch].n_positions)
+                ;
         return EXIT_DONE;
+}
+
+static int make_orders(struct plan *plan, uint64_t epoch) {
+        uint32_t n_epochs = plan->n_jobs > 1 ? 2 : 1;
+        int r = EXIT_DONE;
+
+        plan->idx_job = 0;
+        for (uint64_t j = 0; j < plan->n_jobs; j++) {
+                plan->jobs[j].turn = (struct plan_turn){ 0 };
+                plan->sampler.seed = plan->seed + j;
+                for (uint32_t i = 0; i < n_epochs && r == EXIT_DONE; i++) {
+                        plan->sampler.epoch = epoch + i;
+                        r = make_order(plan, &plan->jobs[j], i);
+                }
+        }
+        return r;
 }
 
 static int compute(struct plan *plan, struct forecast_epoch epochs[2]) {
         struct forecast_reads reads = { .n = plan->n_reads,
                                         .n_first = plan->n_first,
                                         .next = plan_next_sample,
+                                        .foreseen = plan_foreseen,
                                         .progress = plan_on_progress,
                                         .userdata = plan };
         struct forecast *forecast;
@@ -111,7 +137,6 @@ static int compute(struct plan *plan, struct forecast_epoch epochs[2]) {
         plan->progress = (struct dlp_progress){ .phase = "computing", .unit = "reads", .total = plan->n_reads };
         for (uint64_t epoch = 0; epoch < 2 && r == EXIT_DONE; epoch++) {
                 r = make_orders(plan, epoch);
-                plan->turn = (struct plan_turn){ 0 };
                 if (r == EXIT_DONE)
                         forecast_epoch(forecast, &reads, &epochs[epoch]);
         }
@@ -271,6 +296,7 @@ static int set_terms(struct plan *plan) {
                                                .latency_s = plan->latency_ms / 1000,
                                                .bandwidth = (double)bandwidth,
                                                .n_connections = (uint32_t)plan->n_connections,
+                                               .n_jobs = (uint32_t)plan->n_jobs,
                                                .horizon_s = (double)dlp_horizon_ns(DLP_AHEAD_S, latency_ns) / 1e9,
                                                .horizon = DLP_AHEAD_SAMPLES * plan->local * plan->n_jobs };
         if (plan->terms.horizon > plan->n_reads)
@@ -341,7 +367,8 @@ int plan_run(struct context *context, const struct command *command, int argc, c
         if (r == EXIT_DONE)
                 plan_print(&plan, operand ? operand : plan.files, epochs, context->format);
         for (size_t i = 0; i < JOBS_MAX; i++)
-                free(plan.jobs[i].table);
+                for (size_t k = 0; k < 2; k++)
+                        free(plan.jobs[i].tables[k]);
         free((uint64_t *)(uintptr_t)plan.blocks.ends);
         places_free(&plan.places);
         return r;

@@ -6,36 +6,59 @@
 
 #include "proto/fetching.h"
 
-#define NEVER         UINT64_MAX
 #define PACE_READS    512.0    /* that a pace is the mean of: some batches */
 #define READS_A_SIGHT 1048576u /* between two words about how far it is */
+
+enum forecast_state {
+        CHUNK_ABSENT,
+        CHUNK_STAYS,
+        CHUNK_PASSES, /* there, until nobody has it marked */
+};
+
+/* When a job needs what: the first read of each chunk in this epoch, and in the next one. */
+struct forecast_uses {
+        uint32_t *first[2];
+        struct dlp_uses_place place;
+};
+
+/* A read that was asked for and not made. */
+struct forecast_ahead {
+        uint64_t sample;
+        uint32_t job;
+        double ready; /* when all of it is there */
+};
 
 struct forecast {
         const struct forecast_places *places;
         struct forecast_terms terms;
-        bool *is_kept;          /* a chunk: it is there, and stays */
-        uint64_t *needed;       /* one that passes through: until this read. NEVER: it is not there */
-        double *here;           /* when a chunk is there, in seconds of this epoch */
-        double *ready;          /* of the reads that were asked for: when all of it is there; a ring of `horizon` */
-        uint64_t *ahead;        /* of the same reads: their bytes, */
-        uint64_t n_ahead_bytes; /* and of all that were asked for and not made */
-        uint64_t reserve_max;   /* of the cache, for these; 0: all of the dataset has room */
-        uint64_t reserve;       /* what they take of it */
-        double *connections;    /* when each is free */
-        double link;            /* when it has sent what was asked for */
-        double urgent;          /* the same of what is asked for before the queue */
+        uint8_t *states;               /* of each chunk */
+        uint64_t *marked;              /* bytes of it that are needed by reads that were asked for and not made */
+        double *here;                  /* when it is there, in seconds of this epoch */
+        struct forecast_ahead *ahead;  /* a ring of `horizon` */
+        struct forecast_uses *uses;    /* of each job; NULL: there is one, or all has room */
+        bool is_short;                 /* not all of the dataset has room */
+        uint64_t n_bytes, n_passing;   /* held, and of these what passes */
+        uint64_t n_marked, n_reserved; /* and what of the cache is for what comes next */
+        uint64_t dice, next_victim;
+        double *connections;             /* when each is free */
+        double link;                     /* when it has sent what was asked for */
+        double urgent;                   /* the same of what is asked for before the queue */
         double answered[DLP_QUEUED_MAX]; /* when the last requests are, */
         uint64_t n_asked;                /* and how many there were */
         double pace;                     /* seconds that a read takes, smoothed */
-        uint64_t n_kept_bytes;
 };
 
-/* The bytes of all reads within the horizon. */
-static uint64_t reserve_of(const struct forecast_places *places, const struct forecast_terms *terms, uint64_t most) {
-        double n_bytes = (double)terms->horizon * (double)places->n_bytes /
-                         (double)(places->n_samples > 0 ? places->n_samples : 1);
+static bool make_uses(struct forecast *f) {
+        uint64_t n = f->places->n_chunks + 1;
 
-        return n_bytes < (double)most ? (uint64_t)n_bytes : most;
+        if (f->terms.n_jobs < 2 || !f->is_short || 2 * n * sizeof(uint32_t) > DLP_USES_BYTES_MAX)
+                return true;
+        f->uses = calloc(f->terms.n_jobs, sizeof(*f->uses));
+        for (uint32_t j = 0; f->uses && j < f->terms.n_jobs; j++)
+                for (uint32_t i = 0; i < 2; i++)
+                        if (!(f->uses[j].first[i] = malloc(n * sizeof(uint32_t))))
+                                return false;
+        return f->uses != NULL;
 }
 
 int forecast_new(const struct forecast_places *places, const struct forecast_terms *terms,
@@ -47,15 +70,13 @@ int forecast_new(const struct forecast_places *places, const struct forecast_ter
                 return -ENOMEM;
         f->places = places;
         f->terms = *terms;
-        f->is_kept = calloc(n, sizeof(*f->is_kept));
-        f->needed = calloc(n, sizeof(*f->needed));
+        f->is_short = places->n_bytes > terms->cache_bytes;
+        f->states = calloc(n, sizeof(*f->states));
+        f->marked = calloc(n, sizeof(*f->marked));
         f->here = calloc(n, sizeof(*f->here));
-        f->ready = calloc(terms->horizon, sizeof(*f->ready));
         f->ahead = calloc(terms->horizon, sizeof(*f->ahead));
-        f->reserve_max = places->n_bytes > terms->cache_bytes ? terms->cache_bytes / DLP_AHEAD_SHARE : 0;
-        f->reserve = reserve_of(places, terms, f->reserve_max);
         f->connections = calloc(terms->n_connections, sizeof(*f->connections));
-        if (!f->is_kept || !f->needed || !f->here || !f->ready || !f->ahead || !f->connections) {
+        if (!f->states || !f->marked || !f->here || !f->ahead || !f->connections || !make_uses(f)) {
                 forecast_free(f);
                 return -ENOMEM;
         }
@@ -66,10 +87,14 @@ int forecast_new(const struct forecast_places *places, const struct forecast_ter
 void forecast_free(struct forecast *f) {
         if (!f)
                 return;
-        free(f->is_kept);
-        free(f->needed);
+        for (uint32_t j = 0; f->uses && j < f->terms.n_jobs; j++) {
+                free(f->uses[j].first[0]);
+                free(f->uses[j].first[1]);
+        }
+        free(f->uses);
+        free(f->states);
+        free(f->marked);
         free(f->here);
-        free(f->ready);
         free(f->ahead);
         free(f->connections);
         free(f);
@@ -100,19 +125,101 @@ static double forecast_ask(struct forecast *f, double now, uint64_t n_bytes, str
         return done;
 }
 
+/* ---- what stays -------------------------------------------------------------------------------------------------- */
+
 static bool is_full(const struct forecast *f, uint64_t n_bytes) {
-        return f->n_kept_bytes + n_bytes + f->reserve > f->terms.cache_bytes;
+        return f->n_bytes - f->n_passing + n_bytes + (f->is_short ? f->n_reserved : 0) > f->terms.cache_bytes;
 }
 
-static void forecast_keep(struct forecast *f, uint64_t chunk, uint64_t read) {
+static void forecast_drop(struct forecast *f, uint64_t chunk) {
+        f->n_bytes -= f->places->chunk_bytes[chunk];
+        if (f->states[chunk] == CHUNK_PASSES)
+                f->n_passing -= f->places->chunk_bytes[chunk];
+        f->states[chunk] = CHUNK_ABSENT;
+}
+
+static bool forecast_may_go(const void *userdata, uint64_t chunk) {
+        const struct forecast *f = userdata;
+
+        return f->states[chunk] == CHUNK_STAYS && f->marked[chunk] == 0;
+}
+
+static uint64_t forecast_next_use(const void *userdata, uint64_t chunk) {
+        const struct forecast *f = userdata;
+        uint64_t soonest = UINT64_MAX;
+
+        for (uint32_t j = 0; j < f->terms.n_jobs; j++) {
+                const struct forecast_uses *uses = &f->uses[j];
+                uint64_t ns = dlp_next_use(&uses->place, uses->first[0][chunk], uses->first[1][chunk]);
+
+                soonest = ns < soonest ? ns : soonest;
+        }
+        return soonest;
+}
+
+/* What is needed last, and later than in soonest_ns. */
+static bool forecast_make_room(struct forecast *f, uint64_t soonest_ns) {
+        const struct dlp_victims victims = {
+                .n_chunks = f->places->n_chunks, .may_go = forecast_may_go, .next_use = forecast_next_use, .userdata = f
+        };
+        uint64_t victim = f->uses ? dlp_choose_victim(&victims, soonest_ns, &f->dice) : UINT64_MAX;
+
+        if (victim == UINT64_MAX)
+                return false;
+        forecast_drop(f, victim);
+        return true;
+}
+
+/* Anything. */
+static bool make_any_room(struct forecast *f) {
+        for (uint64_t i = 0; i < f->places->n_chunks; i++) {
+                uint64_t chunk = f->next_victim++ % f->places->n_chunks;
+
+                if (!forecast_may_go(f, chunk))
+                        continue;
+                forecast_drop(f, chunk);
+                return true;
+        }
+        return false;
+}
+
+static void reserve_more(struct forecast *f) {
+        uint64_t n = dlp_reserve(f->terms.cache_bytes, f->n_passing > f->n_marked ? f->n_passing : f->n_marked);
+
+        if (!f->is_short || n <= f->n_reserved)
+                return;
+        f->n_reserved = n;
+        while (is_full(f, 0) && (forecast_make_room(f, 0) || make_any_room(f)))
+                ;
+}
+
+static void forecast_keep(struct forecast *f, uint64_t chunk) {
         uint64_t n_bytes = f->places->chunk_bytes[chunk];
 
-        f->is_kept[chunk] = !is_full(f, n_bytes);
-        if (f->is_kept[chunk])
-                f->n_kept_bytes += n_bytes;
-        else
-                f->needed[chunk] = read;
+        f->states[chunk] = is_full(f, n_bytes) ? CHUNK_PASSES : CHUNK_STAYS;
+        f->n_bytes += n_bytes;
+        if (f->states[chunk] == CHUNK_STAYS)
+                return;
+        f->n_passing += n_bytes;
+        reserve_more(f);
 }
+
+/* Does nobody have it marked any more? */
+static void forecast_pass(struct forecast *f, uint64_t chunk) {
+        uint64_t n_bytes = f->places->chunk_bytes[chunk];
+
+        if (f->states[chunk] != CHUNK_PASSES || f->marked[chunk] > 0)
+                return;
+        while (is_full(f, n_bytes))
+                if (!f->uses || !forecast_make_room(f, forecast_next_use(f, chunk))) {
+                        forecast_drop(f, chunk);
+                        return;
+                }
+        f->states[chunk] = CHUNK_STAYS;
+        f->n_passing -= n_bytes;
+}
+
+/* ---- what is asked for ------------------------------------------------------------------------------------------- */
 
 /* A part of a chunk that waits its turn, and would come too late with it: it is asked for at once, before the queue. */
 static bool is_late(const struct forecast *f, double here, double due, double now) {
@@ -132,25 +239,30 @@ static double ask_urgently(struct forecast *f, double now, uint32_t n_bytes, str
         return f->urgent;
 }
 
+/* Of a sample, in one of its chunks: about. */
+static uint32_t bytes_in_chunk(const struct forecast_part *part) {
+        return part->n_bytes / part->n_chunks;
+}
+
 /* Read number `read` is foreseen while number `at` is made. Returns when its part of the chunk is there. */
 static double see_chunk(struct forecast *f, const struct forecast_part *part, uint64_t chunk, uint64_t read,
                         uint64_t at, double now, struct forecast_epoch *epoch) {
-        uint32_t n_chunk = f->places->chunk_bytes[chunk];
-        bool is_small = part->n_bytes <= DLP_PIECE_BYTES && part->n_bytes <= n_chunk / 4;
-        bool is_there = f->is_kept[chunk] || (f->needed[chunk] != NEVER && f->needed[chunk] >= at);
+        uint32_t n_chunk = f->places->chunk_bytes[chunk], n_bytes = bytes_in_chunk(part);
+        bool is_piece = dlp_is_piece(n_bytes, n_chunk);
 
-        if (is_small && !is_there && is_full(f, n_chunk)) {
-                epoch->n_pieces++;
-                return forecast_ask(f, now, part->n_bytes, epoch);
-        }
-        if (!is_there) {
+        f->marked[chunk] += n_bytes;
+        f->n_marked += n_bytes;
+        if (f->states[chunk] == CHUNK_ABSENT) {
+                if (is_piece && !dlp_is_dense(f->marked[chunk], n_chunk) && is_full(f, n_chunk)) {
+                        reserve_more(f);
+                        epoch->n_pieces++;
+                        return forecast_ask(f, now, n_bytes, epoch);
+                }
                 f->here[chunk] = forecast_ask(f, now, n_chunk, epoch);
-                forecast_keep(f, chunk, read);
-        } else if (!f->is_kept[chunk]) {
-                f->needed[chunk] = read;
+                forecast_keep(f, chunk);
         }
-        if (is_small && is_late(f, f->here[chunk], (double)(read - at) * f->pace, now))
-                return ask_urgently(f, now, part->n_bytes, epoch);
+        if (is_piece && is_late(f, f->here[chunk], (double)(read - at) * f->pace, now))
+                return ask_urgently(f, now, n_bytes, epoch);
         return f->here[chunk];
 }
 
@@ -160,39 +272,71 @@ static double see(struct forecast *f, uint64_t sample, uint64_t read, uint64_t a
         uint64_t n_before = epoch->n_requests;
         double ready = now;
 
-        f->ahead[read % f->terms.horizon] = 0;
-        for (uint64_t i = places->starts[sample]; i < places->starts[sample + 1]; i++) {
-                f->ahead[read % f->terms.horizon] += places->parts[i].n_bytes;
+        for (uint64_t i = places->starts[sample]; i < places->starts[sample + 1]; i++)
                 for (uint32_t k = 0; k < places->parts[i].n_chunks; k++) {
                         double here = see_chunk(f, &places->parts[i], places->parts[i].chunk + (uint64_t)k, read, at,
                                                 now, epoch);
 
                         ready = here > ready ? here : ready;
                 }
-        }
-        f->n_ahead_bytes += f->ahead[read % f->terms.horizon];
         epoch->n_hits += epoch->n_requests == n_before;
         return ready;
 }
 
+static void forecast_read(struct forecast *f, const struct forecast_ahead *ahead) {
+        const struct forecast_places *places = f->places;
+
+        if (f->uses)
+                f->uses[ahead->job].place.k++;
+        for (uint64_t i = places->starts[ahead->sample]; i < places->starts[ahead->sample + 1]; i++)
+                for (uint32_t k = 0; k < places->parts[i].n_chunks; k++) {
+                        uint64_t chunk = places->parts[i].chunk + (uint64_t)k;
+
+                        f->marked[chunk] -= bytes_in_chunk(&places->parts[i]);
+                        f->n_marked -= bytes_in_chunk(&places->parts[i]);
+                        forecast_pass(f, chunk);
+                }
+}
+
+/* Of one of the two epochs of a job's uses. */
+static void foresee(struct forecast *f, const struct forecast_reads *reads, uint32_t job, uint32_t idx_epoch) {
+        const struct forecast_places *places = f->places;
+        uint32_t *first = f->uses[job].first[idx_epoch];
+
+        memset(first, 0xff, (places->n_chunks + 1) * sizeof(*first)); /* DLP_USE_NEVER */
+        for (uint64_t k = 0; k < reads->n / f->terms.n_jobs; k++) {
+                uint64_t sample = reads->foreseen(reads->userdata, job, idx_epoch, k);
+
+                for (uint64_t i = places->starts[sample]; i < places->starts[sample + 1]; i++)
+                        for (uint32_t c = 0; c < places->parts[i].n_chunks; c++)
+                                if (first[places->parts[i].chunk + c] == DLP_USE_NEVER)
+                                        first[places->parts[i].chunk + c] = (uint32_t)k;
+        }
+}
+
 /* Is there room for one more read, n_ahead after the one that is made? */
 static bool has_room_ahead(const struct forecast *f, uint64_t n_ahead, uint64_t n_first, double now) {
-        if (n_ahead >= n_first && (double)n_ahead * f->pace > f->terms.horizon_s)
+        if (n_ahead < n_first) /* a batch of each rank is under way in any case */
+                return true;
+        if ((double)n_ahead * f->pace > f->terms.horizon_s)
                 return false;
         if (f->n_asked >= DLP_QUEUED_MAX && f->answered[f->n_asked % DLP_QUEUED_MAX] > now)
                 return false;
-        return f->reserve_max == 0 || f->n_ahead_bytes == 0 || f->n_ahead_bytes + DLP_CHUNK_BYTES <= f->reserve_max;
+        return !f->is_short || dlp_may_mark(f->terms.cache_bytes, f->n_marked);
 }
 
-static void forecast_begin(struct forecast *f, uint64_t n_first) {
-        for (uint64_t i = 0; i < f->places->n_chunks; i++) {
-                f->needed[i] = NEVER;
+static void forecast_begin(struct forecast *f, const struct forecast_reads *reads, uint64_t n_first) {
+        for (uint64_t i = 0; i < f->places->n_chunks; i++)
                 f->here[i] = 0;
+        for (uint32_t j = 0; f->uses && j < f->terms.n_jobs; j++) {
+                f->uses[j].place = (struct dlp_uses_place){ .n_samples = (uint32_t)(reads->n / f->terms.n_jobs),
+                                                            .sample_ns = 1 };
+                foresee(f, reads, j, 0);
+                foresee(f, reads, j, 1);
         }
         memset(f->connections, 0, f->terms.n_connections * sizeof(*f->connections));
         f->link = f->urgent = 0;
         f->n_asked = 0;
-        f->n_ahead_bytes = 0;
         f->pace = f->terms.rate > 0 ? 1 / f->terms.rate : (double)DLP_MAKING_GUESS_NS / 1e9 / (double)n_first;
 }
 
@@ -201,15 +345,20 @@ void forecast_epoch(struct forecast *f, const struct forecast_reads *reads, stru
         uint64_t n_seen = 0;
         double now = 0, ready, end;
 
-        forecast_begin(f, reads->n_first > 0 ? reads->n_first : 1);
+        forecast_begin(f, reads, reads->n_first > 0 ? reads->n_first : 1);
         for (uint64_t k = 0; k < reads->n; k++) {
+                const struct forecast_ahead *ahead = &f->ahead[k % f->terms.horizon];
+
                 for (; n_seen < reads->n && n_seen < k + f->terms.horizon &&
                        (n_seen == k || has_room_ahead(f, n_seen - k, reads->n_first, now));
-                     n_seen++)
-                        f->ready[n_seen % f->terms.horizon] = see(f, reads->next(reads->userdata), n_seen, k, now,
-                                                                  &epoch);
-                f->n_ahead_bytes -= f->ahead[k % f->terms.horizon];
-                ready = f->ready[k % f->terms.horizon];
+                     n_seen++) {
+                        struct forecast_ahead *seen = &f->ahead[n_seen % f->terms.horizon];
+
+                        seen->sample = reads->next(reads->userdata, &seen->job);
+                        seen->ready = see(f, seen->sample, n_seen, k, now, &epoch);
+                }
+                forecast_read(f, ahead);
+                ready = ahead->ready;
                 if (k < reads->n_first && ready > epoch.first_batch_seconds)
                         epoch.first_batch_seconds = ready;
                 end = ready > now ? ready : now;

@@ -1,11 +1,11 @@
 /* dlctl/forecast/forecast.h: what an order of samples fetches from an origin through a node's cache, computed.
  *
- * The same rules as the daemon's (daemon/store/cache/cache.h, daemon/pipeline/planner/lookahead.h): what is needed
- * within the next half minute is asked for in the order of first need, in chunks; a small part of a chunk that is due
- * before its chunk can have its turn is a request of its own as well. What is there stays while the cache has room; of
- * one that cannot hold all, an eighth is for what is needed next, and no more than that is asked for ahead. When it is
- * full, small parts of chunks come alone, and the rest passes through: it is there until the last read that was
- * foreseen meanwhile.
+ * By the daemon's own rules (proto/fetching.h): what is needed within the horizon is asked for in the order of first
+ * need, in chunks; a small part of a chunk that is due before its chunk can have its turn is a request of its own as
+ * well. What is there stays while the cache has room. Of one that cannot hold all, as much as passes through, and an
+ * eighth at most, is for what is needed next, and no more than that is asked for ahead. When it is full, small parts of
+ * chunks come alone, unless much of the chunk is needed soon; the rest passes through, and stays in place of what all
+ * jobs need later, if there are several.
  *
  * The origin is a queue: a number of connections, of which each request takes one for the latency and for its bytes,
  * and one link for all bytes. So times are those of an origin that always answers alike. No clock, no daemon, no
@@ -37,6 +37,7 @@ struct forecast_terms {
         double latency_s; /* from asking to the first byte */
         double bandwidth; /* bytes/s of the link; 0: no limit */
         uint32_t n_connections;
+        uint32_t n_jobs;  /* of as many reads each */
         double horizon_s; /* ahead is asked for so long, at the pace of the reads: at least the first batches, */
         uint64_t horizon; /* and for this number of samples at most */
 };
@@ -44,8 +45,10 @@ struct forecast_terms {
 /* The reads of an epoch, one after the other. */
 struct forecast_reads {
         uint64_t n;
-        uint64_t n_first;                                   /* of the first batches of all ranks, of all jobs */
-        uint64_t (*next)(void *userdata);                   /* the sample */
+        uint64_t n_first;                                    /* of the first batches of all ranks, of all jobs */
+        uint64_t (*next)(void *userdata, uint32_t *ret_job); /* the sample, and whose it is */
+        /* The job's read number k, ascending from 0, of this epoch (0) or the next one; asked for with several jobs. */
+        uint64_t (*foreseen)(void *userdata, uint32_t job, uint32_t idx_epoch, uint64_t k);
         void (*progress)(void *userdata, uint64_t n_reads); /* now and then; may be NULL */
         void *userdata;
 };

@@ -126,10 +126,10 @@ static bool foresight_of(struct planner *planner, struct feed *feed) {
         if (!feed->foresight)
                 return false;
         cached_uses_at(feed->foresight->uses,
-                       &(struct uses_place){ .k = (uint32_t)foresight_place(feed),
-                                             .n_samples = (uint32_t)feed->plan.n_samples,
-                                             .sample_ns = lookahead_batch_ns(planner, feed) / feed->batch_samples,
-                                             .is_last_epoch = feed->epoch + 1 >= feed->end_epoch });
+                       &(struct dlp_uses_place){ .k = (uint32_t)foresight_place(feed),
+                                                 .n_samples = (uint32_t)feed->plan.n_samples,
+                                                 .sample_ns = lookahead_batch_ns(planner, feed) / feed->batch_samples,
+                                                 .is_last_epoch = feed->epoch + 1 >= feed->end_epoch });
         return foresight_look_on(feed);
 }
 

@@ -365,9 +365,6 @@ void room_pass(struct cached *cached, uint64_t chunk);
 /* Not all of the origins that are open can stay. */
 bool room_is_short(const struct cache *cache);
 
-/* The most bytes that are for what is needed next, where room is short; so much may be marked. */
-uint64_t room_reserve_max(const struct cache *cache);
-
 /* What passes through, or is marked, takes more than ever before: from now on so much less stays, and what is needed
  * last makes room for it. */
 void room_reserve_more(struct cached *cached);

@@ -93,8 +93,7 @@ static struct flight *begin_chunk(struct cached *cached, uint64_t chunk, bool is
 
 /* Is so much of it worth a request of its own? */
 static bool is_small(const struct cached *cached, uint64_t chunk, uint32_t n_bytes) {
-        return n_bytes <= DLP_PIECE_BYTES && n_bytes <= cached_place(cached, chunk).n_bytes / 4 &&
-               cached->states[chunk] == CHUNK_ABSENT;
+        return dlp_is_piece(n_bytes, cached_place(cached, chunk).n_bytes) && cached->states[chunk] == CHUNK_ABSENT;
 }
 
 /* Does this bring a part of so many bytes later than a piece of its own would? */
@@ -311,8 +310,6 @@ static uint64_t chunk_takes_ns(struct cached *cached, const struct flight *fligh
         return n_bytes * 1000 / bytes_per_s(cached, now_ns) * 1000000 + 2 * cached->speed.first_byte_ns;
 }
 
-#define DENSE_SHARE 4u /* a chunk of which so much is needed soon is fetched as a whole, whether it can stay or not */
-
 /* The chunk, after those that are needed before it; and if that cannot be here in time, the piece; this one alone if
  * the chunk could not stay for whoever needs another piece of it. */
 static bool fetch_ahead(struct cached *cached, const struct cache_want *want, uint64_t chunk, uint64_t due_ns) {
@@ -331,7 +328,7 @@ static bool fetch_ahead(struct cached *cached, const struct cache_want *want, ui
         if (flight && (!flight->is_chunk || flight->phase != FLIGHT_QUEUED))
                 return false;
         is_piece = is_small(cached, chunk, n_bytes);
-        is_full = is_piece && cached->marked[chunk] < place.n_bytes / DENSE_SHARE && room_is_full(cache, place.n_bytes);
+        is_full = is_piece && !dlp_is_dense(cached->marked[chunk], place.n_bytes) && room_is_full(cache, place.n_bytes);
         if (!flight && !is_full) {
                 flight = begin_chunk(cached, chunk, false);
                 has_begun = flight != NULL;
@@ -381,8 +378,7 @@ bool cached_has_use_ahead(const struct cached *cached) {
         if (atomic_load_explicit(&cache->n_queued, memory_order_relaxed) >= DLP_QUEUED_MAX)
                 return false;
         pthread_mutex_lock(&cache->lock);
-        has_room = !room_is_short(cache) || cache->n_ahead_bytes + CACHE_CHUNK_BYTES <= room_reserve_max(cache) ||
-                   cache->n_ahead_bytes == 0;
+        has_room = !room_is_short(cache) || dlp_may_mark(cache->limit, cache->n_ahead_bytes);
         pthread_mutex_unlock(&cache->lock);
         return has_room;
 }

@@ -112,10 +112,6 @@ bool room_is_short(const struct cache *cache) {
         return cache->n_origin_bytes > cache->limit;
 }
 
-uint64_t room_reserve_max(const struct cache *cache) {
-        return cache->limit / DLP_AHEAD_SHARE;
-}
-
 /* A chunk of the origin that may go now: of one that is idle, or that nobody has come for. */
 static bool find_victim(struct cached *cached, bool is_idle, uint64_t *ret_chunk) {
         uint32_t now_s = room_now_s();
@@ -275,11 +271,10 @@ static bool remove_what_stays(struct cached *asker) {
 
 void room_reserve_more(struct cached *cached) {
         struct cache *cache = cached->cache;
-        uint64_t n_bytes = cache->n_passing_bytes > cache->n_ahead_bytes ? cache->n_passing_bytes
-                                                                         : cache->n_ahead_bytes;
+        uint64_t n_bytes = dlp_reserve(cache->limit, cache->n_passing_bytes > cache->n_ahead_bytes
+                                                             ? cache->n_passing_bytes
+                                                             : cache->n_ahead_bytes);
 
-        if (n_bytes > room_reserve_max(cache))
-                n_bytes = room_reserve_max(cache);
         if (n_bytes <= cache->n_reserved_bytes)
                 return;
         cache->n_reserved_bytes = n_bytes;

@@ -6,10 +6,6 @@
 #include "daemon/store/cache/cache_private.h"
 #include "daemon/store/cache/uses_private.h"
 
-#define NOT_AT_ALL UINT32_MAX
-#define CHOSEN     64u           /* of which the one that is needed last goes: 98 % of the gain of looking at all */
-#define TABLES_MAX (64ull << 20) /* bytes */
-
 #define GOING_LOOKS 4096u /* chunks that are looked at for those that would go next: a tenth of a millisecond */
 
 static void free_uses(struct cached_uses *uses) {
@@ -23,13 +19,13 @@ bool cached_wants_uses(struct cached *cached, uint64_t *ret_n_bytes) {
 
         *ret_n_bytes = 2 * (cached->n_chunks + 1) * sizeof(uint32_t);
         pthread_mutex_lock(&cached->cache->lock);
-        wants = *ret_n_bytes <= TABLES_MAX && room_is_short(cached->cache);
+        wants = *ret_n_bytes <= DLP_USES_BYTES_MAX && room_is_short(cached->cache);
         pthread_mutex_unlock(&cached->cache->lock);
         return wants;
 }
 
 static void forget_uses(struct cached_uses *uses, uint32_t idx_epoch) {
-        memset(uses->first[idx_epoch], 0xff, (uses->cached->n_chunks + 1) * sizeof(uint32_t)); /* NOT_AT_ALL */
+        memset(uses->first[idx_epoch], 0xff, (uses->cached->n_chunks + 1) * sizeof(uint32_t)); /* DLP_USE_NEVER */
 }
 
 struct cached_uses *cached_uses_new(struct cached *cached) {
@@ -71,7 +67,7 @@ void cached_uses_add(struct cached_uses *uses, bool is_next_epoch, const char *f
         cached_chunks_of(uses->cached, (uint64_t)found, offset, n_bytes, &chunk, &end);
         pthread_mutex_lock(&uses->cached->cache->lock);
         for (; chunk < end; chunk++)
-                if (uses->first[is_next_epoch][chunk] == NOT_AT_ALL)
+                if (uses->first[is_next_epoch][chunk] == DLP_USE_NEVER)
                         uses->first[is_next_epoch][chunk] = k;
         pthread_mutex_unlock(&uses->cached->cache->lock);
 }
@@ -86,24 +82,10 @@ void cached_uses_turn(struct cached_uses *uses) {
         pthread_mutex_unlock(&uses->cached->cache->lock);
 }
 
-void cached_uses_at(struct cached_uses *uses, const struct uses_place *place) {
+void cached_uses_at(struct cached_uses *uses, const struct dlp_uses_place *place) {
         pthread_mutex_lock(&uses->cached->cache->lock);
         uses->place = *place;
         pthread_mutex_unlock(&uses->cached->cache->lock);
-}
-
-/* In how many nanoseconds. What was not found in the next epoch comes after what was: that is looked at from its
- * beginning. */
-static uint64_t uses_next_of(const struct cached_uses *uses, uint64_t chunk) {
-        const struct uses_place *place = &uses->place;
-        uint32_t first = uses->first[0][chunk], next = uses->first[1][chunk];
-        uint64_t n_left = place->n_samples - place->k;
-
-        if (first != NOT_AT_ALL && first >= place->k)
-                return (first - place->k) * place->sample_ns;
-        if (place->is_last_epoch)
-                return UINT64_MAX;
-        return (n_left + (next != NOT_AT_ALL ? next : place->n_samples)) * place->sample_ns;
 }
 
 uint64_t uses_next(const struct cached *cached, uint64_t chunk) {
@@ -111,15 +93,21 @@ uint64_t uses_next(const struct cached *cached, uint64_t chunk) {
         uint64_t soonest = UINT64_MAX, ns;
 
         LIST_FOREACH(uses, &cached->uses, entry) {
-                ns = uses_next_of(uses, chunk);
+                ns = dlp_next_use(&uses->place, uses->first[0][chunk], uses->first[1][chunk]);
                 soonest = ns < soonest ? ns : soonest;
         }
         return soonest;
 }
 
 /* Of what stays: nobody has it pinned, and nobody needs it soon. */
-static bool uses_may_go(const struct cached *cached, uint64_t chunk) {
+static bool uses_may_go(const void *userdata, uint64_t chunk) {
+        const struct cached *cached = userdata;
+
         return cached->states[chunk] == CHUNK_THERE && cached->pins[chunk] == 0 && cached->marked[chunk] == 0;
+}
+
+static uint64_t next_of(const void *userdata, uint64_t chunk) {
+        return uses_next(userdata, chunk);
 }
 
 static bool has_several(const struct cached *cached) {
@@ -127,25 +115,11 @@ static bool has_several(const struct cached *cached) {
 }
 
 bool uses_make_room(struct cached *cached, uint64_t soonest_ns) {
-        uint64_t last_ns, victim = UINT64_MAX;
+        const struct dlp_victims victims = {
+                .n_chunks = cached->n_chunks, .may_go = uses_may_go, .next_use = next_of, .userdata = cached
+        };
+        uint64_t victim = has_several(cached) ? dlp_choose_victim(&victims, soonest_ns, &cached->choice) : UINT64_MAX;
 
-        if (!has_several(cached))
-                return false;
-        last_ns = soonest_ns;
-        for (uint32_t i = 0, n = 0; i < 8 * CHOSEN && n < CHOSEN; i++) {
-                uint64_t chunk, ns;
-
-                cached->choice = cached->choice * 6364136223846793005ull + 1442695040888963407ull;
-                chunk = (cached->choice >> 33) % cached->n_chunks;
-                if (!uses_may_go(cached, chunk))
-                        continue;
-                n++;
-                ns = uses_next(cached, chunk);
-                if (ns > last_ns) {
-                        last_ns = ns;
-                        victim = chunk;
-                }
-        }
         if (victim == UINT64_MAX)
                 return false;
         room_drop(cached, victim);

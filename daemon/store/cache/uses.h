@@ -31,14 +31,8 @@ void cached_uses_add(struct cached_uses *uses, bool is_next_epoch, const char *f
 /* The next epoch has begun. */
 void cached_uses_turn(struct cached_uses *uses);
 
-/* Where a rank is. */
-struct uses_place {
-        uint32_t k, n_samples; /* of this epoch: the next one that it will want, and all */
-        uint64_t sample_ns;    /* that a sample takes */
-        bool is_last_epoch;
-};
-
-void cached_uses_at(struct cached_uses *uses, const struct uses_place *place);
+/* Where the rank is. */
+void cached_uses_at(struct cached_uses *uses, const struct dlp_uses_place *place);
 
 /* ---- what would go next ---- */
 

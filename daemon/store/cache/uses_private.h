@@ -9,7 +9,7 @@ struct cached_uses {
         struct cached *cached;
         LIST_ENTRY(cached_uses) entry;
         uint32_t *first[2]; /* of each chunk: the first sample of this epoch, and of the next one, that needs it */
-        struct uses_place place;
+        struct dlp_uses_place place;
 };
 
 /* In how many nanoseconds any rank needs the chunk. UINT64_MAX: none does, as far as is known. */
