@@ -175,7 +175,11 @@ START_TEST(a_chunk_waits_for_a_piece_that_is_on_its_way_and_comes_whole_without_
         ck_assert_int_eq(piece.result, has_piece ? 0 : -ENOENT);
         ck_assert_int_eq(want.result, 0);
         check_file(cached);
+        pthread_mutex_lock(&lock);
+        while (n_sent < (has_piece ? N_FILE : 2 * N_FILE - N_PIECE)) /* it is counted after it was sent */
+                pthread_cond_wait(&changed, &lock);
         ck_assert_uint_eq(n_sent, has_piece ? N_FILE : 2 * N_FILE - N_PIECE);
+        pthread_mutex_unlock(&lock);
 
         if (has_piece)
                 cached_release(cached, &piece);
