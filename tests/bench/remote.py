@@ -5,8 +5,10 @@ uses the same CPUs. The data are the suite's photos, and texts; all of it in mem
 turn has a new daemon and an empty cache.
 
     remote_KIND_first           ms from making the loader to its first batch, the daemon started, sizes asked for and index made meanwhile;
-                                KIND: files (a list of URLs, so each file's size is asked for), tars (which are read whole for their
-                                index), mds, litdata, texts (Parquet). _open: of it, until the loader is open
+                                KIND: files (a list of URLs, so each file's size is asked for), s3 (the same files, listed as S3 does,
+                                a thousand a request), tars (which are read whole for their index), mds, litdata, texts (Parquet),
+                                tokens (the same texts as tokens of GPT-2's kind, in rows of 2,048). _open: of it, until the loader
+                                is open
     remote_KIND                 samples/s of the first epoch, in the exact order, from its beginning on
     remote_KIND_vs_local        over those of the same files in a local folder
     remote_KIND_second_vs_local the second epoch's over the local one's second
@@ -31,13 +33,14 @@ import types
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-TURNS, BATCH, PHOTOS_A_SHARD, SHARD_BYTES = 3, 64, 250, 20 << 20
-N_TEXTS, TEXTS_A_FILE = 60000, 7500
+TURNS, BATCH, PHOTOS_A_SHARD, SHARD_BYTES, ROW_TOKENS = 3, 64, 250, 20 << 20, 2048
+TOKENIZERS = os.path.join(ROOT, "tests", "vectors", "tokenizers")
+N_TEXTS, N_TOKENIZED, TEXTS_A_FILE = 60000, 15000, 7500
 PEER_S = 6  # of another library's epoch, which may take minutes
 STEPS = "random_resized_crop(224) hflip(0.5)"
 # litdata: the newest that Debian's torch is new enough for; mosaicml-streaming's own list asks for the SDKs of three clouds.
 PACKAGES = ("webdataset==1.0.2", "datasets==5.2.0", "pandas<3", "numpy==1.26.4", "boto3", "brotli", "zstd", "python-snappy",
-            "xxhash<4", "catalogue", "aiohttp", "requests", "lightning-utilities", "filelock", "tifffile")
+            "xxhash<4", "catalogue", "aiohttp", "requests", "lightning-utilities", "filelock", "tifffile", "tokenizers")
 ALONE = ("pyarrow==21.0.0", "litdata==0.2.40", "mosaicml-streaming==0.13.0", "s3torchconnector==1.5.0", "s3torchconnectorclient==1.5.0")
 PROGRAMS = "/usr/sbin:/usr/bin:/sbin:" + os.environ.get("PATH", "")
 ECHO = "/usr/lib/nginx/modules/ngx_http_echo_module.so"
@@ -48,7 +51,10 @@ http {{ log_format short "$request_method $status $body_bytes_sent"; access_log 
 sendfile on; tcp_nopush on; keepalive_requests 1000000;
 client_body_temp_path {folder}/t1; proxy_temp_path {folder}/t2; fastcgi_temp_path {folder}/t3; uwsgi_temp_path {folder}/t4;
 scgi_temp_path {folder}/t5;
+map $args $page {{ default /listing-1.xml; ~continuation-token /listing-2.xml; }}
 server {{ listen 127.0.0.1:{port} backlog=2048; root {folder}/objects;
+location = /s3 {{ echo_sleep 0.03; echo_exec @list; }} location @list {{ rewrite ^ $page break; }}
+location = /s3/ {{ echo_sleep 0.03; echo_exec @list; }}
 location / {{ echo_sleep 0.03; echo_exec @file; }} location @file {{ }} }} }}
 """
 
@@ -88,9 +94,25 @@ def load_ours(path, pipeline):
         def batches(epoch):
             loader.set_epoch(epoch)
             return loader
-        row = watch(begin, batches, lambda batch: len(batch.indices), 1 if pipeline.endswith("raw") else 2)
+        if "tokens" in pipeline:
+            row = watch(begin, lambda epoch: in_rows(batches(epoch), lambda batch: list(batch["text"])), len)
+        else:
+            row = watch(begin, batches, lambda batch: len(batch.indices), 1 if pipeline.endswith("raw") else 2)
         row["cpu_s"] = cpu_of(os.environ["HOME"])
     return row
+
+
+def in_rows(batches, ids_of):
+    """The texts of each batch, whose tokens are laid end to end into rows of ROW_TOKENS as trainers of language models want them."""
+    import numpy
+    rest = numpy.empty(0, numpy.int64)
+    for batch in batches:
+        ids = ids_of(batch)
+        flat = numpy.concatenate([rest, *(numpy.asarray(each) for each in ids)])
+        n = len(flat) // ROW_TOKENS * ROW_TOKENS
+        rows, rest = flat[:n].reshape(-1, ROW_TOKENS), flat[n:]
+        assert rows.base is not None
+        yield ids
 
 
 def photo_steps():
@@ -155,7 +177,7 @@ def load_s3torch(base, _):
     from s3torchconnector import S3ClientConfig, S3MapDataset
     steps = photo_steps()
     with open(os.environ["NAMES"], encoding="utf-8") as file:
-        names = ["s3://files/" + line.rstrip() for line in file]
+        names = [f"s3://{os.environ['KIND']}/" + line.rstrip() for line in file]
     begin = time.monotonic()
     dataset = S3MapDataset.from_objects(names, region="us-east-1", endpoint=base, transform=lambda each: steps(each.read()),
                                         s3client_config=S3ClientConfig(force_path_style=True))
@@ -170,7 +192,22 @@ def load_datasets(base, _):
     return in_workers(begin, dataset, collate_fn=lambda rows: [row["text"] for row in rows])
 
 
-LOADERS = {"ours": load_ours, "webdataset": load_webdataset, "mosaic": load_mosaic, "litdata": load_litdata,
+def load_datasets_tokens(base, _):
+    import datasets
+    import tokenizers
+    begin = time.monotonic()
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    tokenizer = tokenizers.Tokenizer.from_file(os.path.join(TOKENIZERS, "gpt2.json"))
+    urls = [f"{base}/tokens/x-{number:03d}.parquet" for number in range(N_TOKENIZED // TEXTS_A_FILE)]
+    dataset = datasets.load_dataset("parquet", data_files=urls, streaming=True, split="train").shuffle(seed=1, buffer_size=1000)
+    dataset = dataset.map(lambda rows: {"ids": [each.ids for each in tokenizer.encode_batch(rows["text"])]}, batched=True,
+                          remove_columns=["text"])
+    import torch
+    loader = torch.utils.data.DataLoader(dataset, batch_size=BATCH, num_workers=2, collate_fn=lambda rows: [row["ids"] for row in rows])
+    return watch(begin, lambda _: in_rows(loader, lambda ids: ids), len, 1, PEER_S)
+
+
+LOADERS = {"datasets_tokens": load_datasets_tokens, "ours": load_ours, "webdataset": load_webdataset, "mosaic": load_mosaic, "litdata": load_litdata,
            "s3torchconnector": load_s3torch, "datasets": load_datasets}
 
 
@@ -219,19 +256,24 @@ def make_litdata(out, photos):
     cache.merge()
 
 
-def make_texts(out, _):
+def make_texts(out, _, n_texts=N_TEXTS):
     import pyarrow
     import pyarrow.parquet
     os.makedirs(out)
     words = [f"{(i * 2654435761) % 4294967296:x}" for i in range(5000)]
-    for first in range(0, N_TEXTS, TEXTS_A_FILE):
+    for first in range(0, n_texts, TEXTS_A_FILE):
         texts = [" ".join(words[(number * 7919 + k * k) % 5000] for k in range(250)) for number in range(first, first + TEXTS_A_FILE)]
         pyarrow.parquet.write_table(pyarrow.table({"text": texts}), os.path.join(out, f"x-{first // TEXTS_A_FILE:03d}.parquet"),
                                     compression="zstd", row_group_size=1000)
 
 
-MAKERS = {"files": make_files, "tars": make_tars, "mds": make_mds, "litdata": make_litdata, "texts": make_texts}
-PEERS = {"files": ["s3torchconnector"], "tars": ["webdataset"], "mds": ["mosaic"], "litdata": ["litdata"], "texts": ["datasets"]}
+def make_tokens(out, photos):
+    make_texts(out, photos, N_TOKENIZED)
+
+
+MAKERS = {"files": make_files, "s3": make_files, "tars": make_tars, "mds": make_mds, "litdata": make_litdata, "texts": make_texts,
+          "tokens": make_tokens}
+PEERS = {"files": ["s3torchconnector"], "s3": ["s3torchconnector"], "tokens": ["datasets_tokens"], "tars": ["webdataset"], "mds": ["mosaic"], "litdata": ["litdata"], "texts": ["datasets"]}
 
 
 # ---- the server --------------------------------------------------------------------------------------------------------
@@ -270,7 +312,7 @@ class Bench:
         with tempfile.TemporaryDirectory(prefix="dlbench-", dir=self.folder) as home:
             env = {name: value for name, value in os.environ.items() if not name.startswith(("DATALOADERD_", "XDG_"))}
             env.update(HOME=home, XDG_RUNTIME_DIR=home, TMPDIR=home, DATALOADERD_IDLE="5",
-                       DATALOADERD_PRIVATE=f"cache_dir={home}/cache memory_limit=2GiB workers=2",
+                       DATALOADERD_PRIVATE=f"cache_dir={home}/cache memory_limit=2GiB workers=2 tokenizers={TOKENIZERS}",
                        PYTHONPATH=os.path.join(ROOT, "client", "python"), OMP_NUM_THREADS="1",
                        DATALOADERD_LIBRARY=os.path.join(self.build, "libdlclient.so.0"),
                        DATALOADERD_PROGRAM=os.path.join(self.build, "dataloaderd"), AWS_ACCESS_KEY_ID="a",
@@ -286,12 +328,12 @@ class Bench:
             finally:
                 subprocess.run([os.path.join(self.build, "dlctl"), "--private", "stop", "--now"], env=env, check=False,
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        print(f"# remote: {' '.join(map(str, arguments[:2]))} cannot run: {why[:200]}", file=sys.stderr)
+        print(f"# remote: {' '.join(map(str, arguments[:2]))} cannot run: {why[:400]}", file=sys.stderr)
         return None
 
     def make(self, kind):
         """True once its files are there."""
-        if kind in ("files", "tars"):
+        if kind in ("files", "s3", "tars"):
             MAKERS[kind](os.path.join(self.objects, kind), self.photos)
         elif not self.python or self.run(self.python, "make", kind, os.path.join(self.objects, kind), self.photos) is None:
             return False
@@ -301,15 +343,31 @@ class Bench:
         """A web server cannot be listed: a list of URLs stands for a folder, braces for numbered files."""
         names = sorted(os.path.relpath(os.path.join(folder, name), self.objects) for folder, _, all_names in
                        os.walk(os.path.join(self.objects, kind)) for name in all_names if not name.startswith("."))
-        if kind in ("tars", "texts"):
+        if kind == "s3":
+            self.write_listing(names)
+            return "s3://s3/", names
+        if kind in ("tars", "texts", "tokens"):
             return f"{server.base}/{kind}/x-{{000..{len(names) - 1:03d}}}{os.path.splitext(names[0])[1]}", names
         with open(os.path.join(self.objects, kind + ".txt"), "w", encoding="utf-8") as file:
             file.writelines(f"{server.base}/{name}\n" for name in names)
         return f"{server.base}/{kind}.txt", names
 
+    def write_listing(self, names):
+        """What S3 answers to ListObjectsV2, in two pages."""
+        for page, some in enumerate((names[:1000], names[1000:]), 1):
+            keys = ""
+            for name in some:
+                status = os.stat(os.path.join(self.objects, name))  # nginx makes its ETags of the same two
+                keys += (f"<Contents><Key>{name.partition('/')[2]}</Key><Size>{status.st_size}</Size>"
+                         f'<ETag>"{int(status.st_mtime):x}-{status.st_size:x}"</ETag></Contents>')
+            more = "<IsTruncated>true</IsTruncated><NextContinuationToken>2</NextContinuationToken>" if page == 1 else ""
+            with open(os.path.join(self.objects, f"listing-{page}.xml"), "w", encoding="utf-8") as file:
+                file.write(f'<?xml version="1.0" encoding="UTF-8"?><ListBucketResult>{more}{keys}</ListBucketResult>')
+
     def measure(self, server, kind):
         from common_bench import PYTHON
-        pipeline = "text: text" if kind == "texts" else STEPS if kind in ("files", "tars") else f"jpg: {STEPS}; label"
+        pipeline = {"texts": "text: text", "tokens": "text: tokens(gpt2, truncation=none)", "files": STEPS, "s3": STEPS,
+                    "tars": STEPS}.get(kind, f"jpg: {STEPS}; label")
         path, names = self.path_of(server, kind)
         n_bytes = sum(os.path.getsize(os.path.join(self.objects, name)) for name in names)
         with open(os.path.join(self.folder, "names"), "w", encoding="utf-8") as file:
@@ -318,13 +376,13 @@ class Bench:
         rows, origin = [], []
         for _ in range(TURNS):
             server.sent()
-            remote = self.run(PYTHON, "ours", path, pipeline)
+            remote = self.run(PYTHON, "ours", path, pipeline, AWS_ENDPOINT_URL=server.base)
             origin.append(server.sent() / n_bytes)
             rows.append((remote, self.run(PYTHON, "ours", os.path.join(self.objects, kind), pipeline)))
             if None in rows[-1]:
                 return
             for peer, theirs in peers.items():
-                theirs.append(self.run(self.python, peer, server.base, N_TARS=str(len(names)),
+                theirs.append(self.run(self.python, peer, server.base, N_TARS=str(len(names)), KIND=kind,
                                        NAMES=os.path.join(self.folder, "names"), S3_ENDPOINT_URL=server.base))
         self.tell(f"remote_{kind}", rows, origin, peers)
 
