@@ -295,7 +295,7 @@ static void ctl_datasets_fill(struct row *row, struct catalog_entry *entry) {
         if (entry->state == CATALOG_INDEXING && catalog_is_stream(entry))
                 why_set(&row->text, 0, "waits for the first whole shard");
         else if (entry->state == CATALOG_INDEXING)
-                why_set(&row->text, 0, "%s", indexing_text(row, sentence));
+                why_set(&row->text, 0, "%s%s", indexing_text(row, sentence), catalog_advice(entry));
         if (entry->staged)
                 fill_staged(row, entry);
         row->message.text = row->text.text;

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """`dlctl stage` of what lies elsewhere: all of it is brought into the daemon's cache, once, and jobs then ask for nothing."""
+import gzip
 import json
 import os
 import signal
@@ -149,6 +150,24 @@ def _(box):
                                                     for number in range(20) for what in ("bin", "cls")])
     here = Home(box).read(os.path.join(root, "tars"), **terms)
     contains(opened()[1], "the index beside it cannot be used")
+
+
+@case("who waits for an index that reads all of the data is told how much that is, and that order=\"blocks\" begins at once; of compressed csv, which waits all the same, not")
+def _(box):
+    root = box.path("origin")
+    for shard in range(3):
+        archive(os.path.join(root, "tars", f"{shard:03d}.tar"), [(f"{shard}{number}.bin", noise(number, 900000)) for number in range(4)])
+        lines = b"".join(json.dumps({"text": noise(number, 2000).decode()}).encode() + b"\n" for number in range(1000))
+        write(os.path.join(root, "lines", f"{shard}.jsonl.gz"), gzip.compress(lines, 1))
+        write(os.path.join(root, "tables", f"{shard}.csv.gz"), gzip.compress(b"text\n" + noise(shard, 600000), 0))
+    server = Nginx(box, root)
+    for kind, advised in (("tars", True), ("lines", True), ("tables", False)):
+        home = Home(box, DATALOADERD_PRIVATE="fetch_limit=200KiB" if kind != "lines" else "fetch_limit=20KiB")
+        waits = home.reader(list_of(server, root, kind))
+        within(30, lambda: "dlctl: waiting:" in waits.errors(), "it says that it waits")
+        within(30, lambda: " of " in waits.errors() or not advised, "how much there is")
+        equal("order=\"blocks\"" in waits.errors(), advised, f"advice of {kind}: {waits.errors()}")
+        waits.process.kill()
 
 
 if __name__ == "__main__":

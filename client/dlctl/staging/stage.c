@@ -75,11 +75,11 @@ int stage_run(struct context *context, const struct command *command, int argc, 
         r = options_parse(context, command, rows, sizeof(rows) / sizeof(rows[0]), 1, argc, argv);
         if (r >= 0)
                 return r;
-        if (strchr(argv[optind], '/') || (!config && stage_is_of_cache(context, argv[optind]))) {
-                if (!config && !verify && !dry_run)
+        if (!config && (strchr(argv[optind], '/') || stage_is_of_cache(context, argv[optind]))) {
+                if (!verify && !dry_run)
                         return stage_cache(context, argv[optind]);
-                return fail(EXIT_USAGE, "stage: --config, --verify and --dry-run are for a dataset that has an origin "
-                                        "in the configuration; what a URL would take, dlctl plan tells");
+                return fail(EXIT_USAGE, "stage: --verify and --dry-run are for a dataset that has an origin in the "
+                                        "configuration; what a URL would take, dlctl plan tells");
         }
         arguments[n++] = (char *)(uintptr_t)PROGRAM;
         if (config) {

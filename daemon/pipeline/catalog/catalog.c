@@ -182,10 +182,15 @@ static int open_plain(struct opening *opening, struct dataset_spec *spec, const 
 
 /* Compressed files are unpacked first: where the path names them, and where no format takes them as they are. */
 static int open_dataset(struct opening *opening, struct dataset_spec *spec, const struct index_watch *watch) {
-        int r = unpacked_is_due(opening, spec) ? -ENOTSUP : open_plain(opening, spec, watch);
+        int r;
 
+        if (opening->remote)
+                opening->entry->could_arrive = opening_could_arrive(opening, spec, watch);
+        r = unpacked_is_due(opening, spec) ? -ENOTSUP : open_plain(opening, spec, watch);
         if (r != -ENOTSUP)
                 return r;
+        if (!opening->remote)
+                opening->entry->could_arrive = opening_could_arrive(opening, spec, watch);
         spec->given_index = NULL; /* what lies beside them is of the compressed files */
         r = opening_unpack(opening, spec, watch);
         if (r == 0)
@@ -213,7 +218,7 @@ void opening_work(void *userdata) {
                                      .cancel = &entry->cancelled,
                                      .max_copied = max_copied(entry->catalog->budget) };
 
-        entry->has_parts = false;
+        entry->has_parts = entry->could_arrive = false;
         errand_begin(opening->errands, NULL);
         opening->result = opening_lock(opening);
         if (opening->result == 0)
@@ -681,6 +686,10 @@ static const char *catalog_without_path(const struct catalog_entry *entry, const
         return text[n] == '/' && text[n + 1] ? text + n + 1 : text;
 }
 
+const char *catalog_advice(const struct catalog_entry *entry) {
+        return entry->could_arrive ? "; order=\"blocks\" begins without it" : "";
+}
+
 int catalog_get(struct catalog *catalog, const char *name, struct catalog_dataset **ret_dataset, struct why *why) {
         struct catalog_entry *entry = catalog_find(catalog, name, why);
         struct dlp_progress progress;
@@ -714,6 +723,6 @@ int catalog_get(struct catalog *catalog, const char *name, struct catalog_datase
         work_read(&entry->work, &progress);
         progress.phase[0] = '\0';
         dlp_progress_sentence(&progress, sentence);
-        return why_set(why, -EAGAIN, "dataset %s: its index is being built%s%s", name, sentence[0] ? ", " : "",
-                       sentence);
+        return why_set(why, -EAGAIN, "dataset %s: its index is being built%s%s%s", name, sentence[0] ? ", " : "",
+                       sentence, catalog_advice(entry));
 }

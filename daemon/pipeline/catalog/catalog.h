@@ -89,6 +89,7 @@ struct catalog_entry {
         struct work work;                 /* how far the opening is */
         bool has_parts;                   /* its format says how much of all it has seen; the opening's thread */
         _Atomic bool cancelled;           /* INDEXING: stop */
+        _Atomic bool could_arrive;        /* INDEXING: a job of blocks would not wait for it */
         uint64_t failed_at_ns;            /* FAILED */
         bool was_told;                    /* FAILED: a client has been told; the next attach begins a new attempt */
         bool is_opening;                  /* a background thread is opening it */
@@ -243,6 +244,9 @@ struct catalog_entry *catalog_find(struct catalog *catalog, const char *name, st
 
 /* A person asks about this dataset: if it could not be opened a while ago, it is tried again, as attaching does. */
 void catalog_try_again(struct catalog_entry *entry);
+
+/* What helps who waits for the index, after what is said of it; "": nothing. */
+const char *catalog_advice(const struct catalog_entry *entry);
 
 /* What people are shown of it: what is open, or else what is served while it is unpacked; NULL: neither. */
 struct catalog_dataset *catalog_shown(const struct catalog_entry *entry);

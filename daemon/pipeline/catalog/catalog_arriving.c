@@ -351,6 +351,42 @@ static int read_and_open(struct opening *opening, struct dataset_spec *spec, con
         return open_arriving(opening, spec, &opening->remote->origin, r, watch);
 }
 
+/* Would it be a block, once it is unpacked? */
+static bool is_packed_block(const char *format, const char *name) {
+        const char *end = strrchr(name, '.');
+        _cleanup_(freep) char *plain = end && unpacked_is_compressed(name) ? strndup(name, (size_t)(end - name)) : NULL;
+
+        return plain && arriving_format(format, plain);
+}
+
+static int look_for_packed_block(void *userdata, const struct dirent *entry) {
+        const struct dataset_spec *spec = userdata;
+
+        return is_packed_block(spec->format, entry->d_name);
+}
+
+bool opening_could_arrive(const struct opening *opening, const struct dataset_spec *spec,
+                          const struct index_watch *watch) {
+        _cleanup_(closep) int root_fd = -1;
+        const struct format *format;
+        struct files files = { 0 };
+        char **names = NULL;
+        bool could = false;
+        size_t n = 0;
+
+        if (!may_arrive(opening, spec) || unpacked_find(spec, &files, &root_fd, NULL) < 0)
+                return false;
+        if (are_packed(spec, &files, root_fd))
+                could = files.n_names > 0
+                                ? is_packed_block(spec->format, files.names[0])
+                                : format_look_into(root_fd, look_for_packed_block, (void *)(uintptr_t)spec) == 1;
+        else if (opening->remote && !opening->index[0] && tell_far(opening, spec, &files, root_fd, watch, &format) == 0)
+                could = list_far(&files, root_fd, format, &names, &n) == 0;
+        free_names(names, n);
+        files_fini(&files);
+        return could;
+}
+
 int opening_arrive(struct opening *opening, struct dataset_spec *spec, const struct index_watch *watch) {
         _cleanup_(closep) int root_fd = -1;
         struct files files = { 0 };

@@ -38,6 +38,11 @@ struct opening {
 /* Opens the dataset. On a background thread. */
 void opening_work(void *userdata);
 
+/* catalog_arriving.c: could a job of blocks be served while these files are unpacked or read through? Looks at names
+ * and the first bytes. On a background thread. */
+bool opening_could_arrive(const struct opening *opening, const struct dataset_spec *spec,
+                          const struct index_watch *watch);
+
 /* catalog_doubts.c: looks at the dataset's files for about max_ns, and gives up some seconds later. On a background
  * thread.
  */
