@@ -5,10 +5,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define DLP_CHUNK_BYTES  (8u << 20) /* a smaller file is one chunk, and so is what is left of a larger one */
-#define DLP_PIECE_BYTES  (DLP_CHUNK_BYTES / 4u) /* more of a chunk is not worth a request of its own */
-#define DLP_QUEUED_MAX   1024u                  /* requests that wait their turn: no more is looked ahead for */
-#define DLP_FLYING_BYTES (128ull << 20)         /* asked for at once, at most; all else waits its turn */
+#define DLP_CHUNK_BYTES    (8u << 20) /* a smaller file is one chunk, and so is what is left of a larger one */
+#define DLP_PIECE_BYTES    (DLP_CHUNK_BYTES / 4u) /* more of a chunk is not worth a request of its own */
+#define DLP_LEFT_OUT_BYTES (32u << 10)            /* a piece of fewer bytes is rather asked for twice than around it */
+#define DLP_QUEUED_MAX     1024u                  /* requests that wait their turn: no more is looked ahead for */
+#define DLP_FLYING_BYTES   (128ull << 20)         /* asked for at once, at most; all else waits its turn */
 
 #define DLP_AHEAD_S 30u /* seconds that are looked ahead unless the daemon is told otherwise (fetch_ahead) */
 /* Or four times as long as 99.9 % of the answers take: what was late may be asked for again, and be late again. */

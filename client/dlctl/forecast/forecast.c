@@ -230,11 +230,13 @@ static bool is_late(const struct forecast *f, double here, double due, double no
 static double ask_urgently(struct forecast *f, double now, uint32_t n_bytes, struct forecast_epoch *epoch) {
         double takes = (double)n_bytes / f->terms.bandwidth;
 
+        bool is_left_out = n_bytes >= DLP_LEFT_OUT_BYTES; /* its chunk has a hole more, and comes sooner by as much */
+
         f->urgent = (f->urgent > now + f->terms.latency_s ? f->urgent : now + f->terms.latency_s) + takes;
-        f->link += takes;
+        f->link += is_left_out ? 0 : takes;
         epoch->n_pieces++;
-        epoch->n_requests++;
-        epoch->n_bytes += n_bytes;
+        epoch->n_requests += is_left_out ? 2 : 1;
+        epoch->n_bytes += is_left_out ? 0 : n_bytes;
         forecast_note(f, f->urgent);
         return f->urgent;
 }

@@ -7,8 +7,7 @@
 #include "daemon/store/cache/peers/peer_asks.h"
 #include "proto/base/cleanup.h"
 
-#define FLYING_MAX     512u
-#define LEFT_OUT_LEAST (32u << 10) /* fewer bytes are rather asked for twice than around them */
+#define FLYING_MAX 512u
 
 static uint32_t bucket_of(const struct cached *cached, uint64_t chunk) {
         uint64_t mixed = ((uintptr_t)cached >> 6 ^ chunk) * 0x9e3779b97f4a7c15ull;
@@ -291,7 +290,7 @@ static uint32_t find_holes(const struct flight *chunk, uint32_t n_least, struct 
  * sent, are left to the chunk. Of what another node sends nothing may be written over what somebody may be reading, so
  * not even small pieces are. False: there is no memory. */
 static bool leave_out_pieces(struct flight *chunk) {
-        uint32_t n_least = chunk->peer ? 1 : LEFT_OUT_LEAST, n_pieces;
+        uint32_t n_least = chunk->peer ? 1 : DLP_LEFT_OUT_BYTES, n_pieces;
         struct flight *other, *next;
 
         free(TAKE_PTR(chunk->holes));
