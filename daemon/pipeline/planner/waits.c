@@ -52,17 +52,16 @@ void waits_notice_read(const struct task *task, uint64_t now_ns) {
 /* ---- telling ------------------------------------------------------------------------------------------------- */
 
 static enum dlp_wait_reason wait_reason_of(struct feed *feed, struct why *ret_detail) {
-        struct growth *growth = dataset_source(feed->dataset->dataset)->growth;
-
         if (!TAILQ_EMPTY(&feed->parked) && catalog_dataset_is_held(feed->dataset, ret_detail))
                 return DLP_WAIT_OUTAGE;
         if (feed->noticed.reason != DLP_WAIT_NOTHING)
                 return feed->noticed.reason;
-        if (feed->stopped_by != DLP_WAIT_SAMPLES)
-                return DLP_WAIT_NOTHING;
-        if (feed->order && order_table_is_short(feed->order, ret_detail))
+        if (feed->stopped_by != DLP_WAIT_SAMPLES || !feed->order) /* which is that of a stream */
+                return feed->stopped_by == DLP_WAIT_SAMPLES ? DLP_WAIT_SAMPLES : DLP_WAIT_NOTHING;
+        if (order_table_is_short(feed->order, ret_detail))
                 return DLP_WAIT_MEMORY;
-        return growth_silent_ns(growth, ret_detail) != 0 ? DLP_WAIT_ORIGIN : DLP_WAIT_SAMPLES;
+        return growth_silent_ns(dataset_source(feed->dataset->dataset)->growth, ret_detail) != 0 ? DLP_WAIT_ORIGIN
+                                                                                                 : DLP_WAIT_SAMPLES;
 }
 
 /* A word about the same reason comes once a second. A feed's short waits are not worth one. */
