@@ -150,6 +150,9 @@ START_TEST(a_chunk_waits_for_a_piece_that_is_on_its_way_and_comes_whole_without_
         pthread_t server;
 
         has_piece = _i == 0;
+        n_done = 0;
+        n_sent = 0;
+        is_asked = false;
         tree_make(&tree);
         listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         ck_assert_int_eq(bind(listen_fd, (struct sockaddr *)&address, sizeof(address)), 0);
