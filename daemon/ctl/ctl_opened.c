@@ -13,8 +13,9 @@ int opened_find(struct session *session, const char *name, struct catalog_entry 
                 return r;
         if (entry->state != CATALOG_READY) {
                 catalog_try_again(entry);
-                return why_set(why, -EBUSY, "%s: %s%s%s; ask again once it is ready", entry->name,
-                               catalog_state_name(entry->state), entry->text.text[0] ? ": " : "", entry->text.text);
+                return why_set(why, -EBUSY, "%s: %s%s%s%s", entry->name, catalog_state_name(entry->state),
+                               entry->text.text[0] ? ": " : "", entry->text.text,
+                               entry->state == CATALOG_FAILED ? "" : "; ask again once it is ready");
         }
         entry->used_ns = clock_now_ns();
         *ret_entry = entry;

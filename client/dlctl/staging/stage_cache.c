@@ -77,7 +77,7 @@ static int stage_end(const struct staging *staging, const Dlp__Origin *origin, c
         record_number(record, "total_bytes", origin->total_bytes);
         record_number(record, "cached_bytes", origin->cached_bytes);
         record_number(record, "cache_limit_bytes", origin->cache_limit);
-        record_real(record, "seconds", (double)(clock_now_ns() - staging->begun_ns) / 1e9);
+        record_real(record, "seconds", (double)((clock_now_ns() - staging->begun_ns) / 1000000u) / 1e3);
         output_record(context->format, record);
         cJSON_Delete(record);
         return EXIT_DONE;
