@@ -1,7 +1,7 @@
 /* A dataset that lies elsewhere is brought here as a whole, as long as somebody asks for it. */
-#include "daemon/ctl/ctl_opened.h"
 #include "daemon/ctl/ctl_origin.h"
 #include "daemon/ctl/handlers.h"
+#include "daemon/ctl/opened/ctl_opened.h"
 #include "daemon/pipeline/catalog/catalog_remote.h"
 
 void handle_fill(struct session *session, const Dlp__Request *request) {

@@ -4,8 +4,8 @@
 #include <limits.h>
 #include <sys/stat.h>
 
-#include "daemon/ctl/ctl_opened.h"
 #include "daemon/ctl/handlers.h"
+#include "daemon/ctl/opened/ctl_opened.h"
 #include "proto/base/cleanup.h"
 
 /* The file that it was opened from may have been replaced by that of a newer dataset; that of an unpacked one says

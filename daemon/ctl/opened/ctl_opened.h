@@ -1,4 +1,4 @@
-/* ctl/ctl_opened.h: the dataset that a request is about, for requests that need it open. */
+/* ctl/opened/ctl_opened.h: the dataset that a request is about, for requests that need it open. */
 #pragma once
 
 #include "daemon/ctl/session.h"

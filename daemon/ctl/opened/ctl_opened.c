@@ -1,4 +1,4 @@
-#include "daemon/ctl/ctl_opened.h"
+#include "daemon/ctl/opened/ctl_opened.h"
 
 #include <errno.h>
 

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/ctl/ctl_opened.h"
 #include "daemon/ctl/handlers.h"
+#include "daemon/ctl/opened/ctl_opened.h"
 #include "daemon/data/orders/source_blocks.h"
 #include "proto/fetching.h"
 #include "proto/order/epoch_plan.h"
